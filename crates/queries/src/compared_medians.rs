@@ -49,6 +49,17 @@ pub enum SideKind {
     Measured(f64),
 }
 
+impl SideKind {
+    /// The sides as statistics know them, with values of this [`resolution`].
+    const fn with_resolution(self, resolution: f64) -> ComparedSides {
+        match self {
+            Self::SameCalls => ComparedSides::SameCalls,
+            Self::Exact => ComparedSides::Exact,
+            Self::Measured(confidence) => ComparedSides::Measured { confidence, resolution },
+        }
+    }
+}
+
 impl ComparedMedians {
     /// Compares an old side with a new one, with a threshold such as [`THRESHOLD`](statistics::THRESHOLD).
     pub fn new(sides: [MedianSide<'_>; 2], kind: SideKind, threshold: f64) -> Self {
@@ -57,27 +68,21 @@ impl ComparedMedians {
             let verdict = ChangeVerdict::TooFew;
             return Self { change: None, verdict, is_coarse: false, is_rounded: false };
         };
-        let resolution = resolution(sides);
-        let with = |resolution| match kind {
-            SideKind::SameCalls => ComparedSides::SameCalls,
-            SideKind::Exact => ComparedSides::Exact,
-            SideKind::Measured(confidence) => ComparedSides::Measured { confidence, resolution },
-        };
-        let (change, verdict) = statistics::compare(&old, &new, with(resolution), threshold);
-        let (finer, finer_verdict) = statistics::compare(&old, &new, with(0.0), threshold);
+        let known = kind.with_resolution(resolution(sides));
+        let (change, verdict) = statistics::compare(&old, &new, known, threshold);
+        let finer = kind.with_resolution(0.0);
+        let (finer, finer_verdict) = statistics::compare(&old, &new, finer, threshold);
         let is_coarse = change.zip(finer).is_some_and(|(change, finer)| {
-            let ends = |of: MedianChange| [of.estimate.low, of.estimate.high];
-            let moved = ends(change).into_iter().zip(ends(finer)).map(|(end, finer)| {
+            let [ends, finer_ends] = [change, finer].map(|it| [it.estimate.low, it.estimate.high]);
+            ends.into_iter().zip(finer_ends).any(|(end, finer)| {
                 if change.is_ratio {
                     (end / finer).ln().abs() > threshold.ln_1p()
                 } else {
                     (end - finer).abs() > threshold * old.median().abs()
                 }
-            });
-            moved.into_iter().any(|is_moved| is_moved)
+            })
         });
-        let is_unclear = |verdict| matches!(verdict, ChangeVerdict::Unclear { .. });
-        let is_rounded = is_unclear(verdict) && !is_unclear(finer_verdict);
+        let is_rounded = verdict.is_unclear() && !finer_verdict.is_unclear();
         let verdict = if is_rounded { ChangeVerdict::Unclear { needed: None } } else { verdict };
         Self { change, verdict, is_coarse, is_rounded }
     }
@@ -204,6 +209,14 @@ pub enum MedianError {
     Nothing(Vec<String>),
 }
 
+/// Returns the advice for a name that is none of those known.
+fn hint_of_name(name: &str, known: &[String]) -> String {
+    match nearest(name, known) {
+        Some(nearest) => format!("did you mean {nearest}?"),
+        None => "give one of these names".to_owned(),
+    }
+}
+
 /// Describes in words the columns that there are.
 fn columns_in_words(names: &[String]) -> String {
     match names {
@@ -221,13 +234,9 @@ impl Explain for MedianError {
     }
 
     fn hint(&self) -> Option<String> {
-        let of_names = |name: &String, known: &[String]| match nearest(name, known) {
-            Some(nearest) => format!("did you mean {nearest}?"),
-            None => "give one of these names".to_owned(),
-        };
         Some(match self {
-            Self::NoColumn { name, known } => of_names(name, known),
-            Self::NoLevel { level, known, .. } => of_names(level, known),
+            Self::NoColumn { name, known } => hint_of_name(name, known),
+            Self::NoLevel { level, known, .. } => hint_of_name(level, known),
             Self::SameLevel { .. } => "give an old and a new one, as NAME=OLD,NEW".to_owned(),
             Self::NoNumbers { .. } => "texts and digests are compared by ce diff".to_owned(),
             Self::NotNumber { .. } => {
@@ -284,6 +293,15 @@ pub struct MedianRow {
     pub compared: Option<ComparedMedians>,
     /// Remarks on it for the user.
     pub notes: Vec<MedianNote>,
+}
+
+impl MedianRow {
+    /// The size of the change, in either direction, and whether it is a ratio: these are sorted by their logarithms.
+    fn size(&self) -> Option<(bool, f64)> {
+        let change = self.compared.and_then(|it| it.change)?;
+        let value = change.estimate.value;
+        Some(if change.is_ratio { (true, value.ln().abs()) } else { (false, value.abs()) })
+    }
 }
 
 /// A remark on a group for the user.
@@ -369,11 +387,10 @@ impl MedianTable {
             MedianTables::Tables(tables) => (tables.to_vec(), None, None),
         };
         let sides = sides(&sources, by, levels.as_ref());
-        let is_absent = |rows: &&Vec<SideRow<'_>>| {
-            !rows.is_empty() && rows.iter().all(|it| it.row.status != RowStatus::Ok)
-        };
-        if let Some(rows) = sides.iter().find(is_absent) {
-            return Err(MedianError::Absent(rows.len()));
+        for rows in sides.iter().filter(|rows| !rows.is_empty()) {
+            if rows.iter().all(|it| it.row.status != RowStatus::Ok) {
+                return Err(MedianError::Absent(rows.len()));
+            }
         }
         let (groups, differing) = group_names(&sources, by, rules, &sides)?;
         let places: Vec<Vec<Option<usize>>> =
@@ -452,23 +469,25 @@ fn found_levels(
             known.push(text.to_owned());
         }
     }
-    let level = |level: &str| {
-        let commits = known.iter().filter(|text| is_object_id(text));
-        let begun = commits.filter(|text| !level.is_empty() && text.starts_with(level));
-        let begun: Vec<String> = begun.cloned().collect();
-        let (by, level) = (by.to_owned(), level.to_owned());
-        match &begun[..] {
-            _ if known.contains(&level) => Ok(level),
-            [only] => Ok(only.clone()),
-            [] => Err(MedianError::NoLevel { by, level, known: known.clone() }),
-            _ => Err(MedianError::ManyLevels { by, level, known: begun }),
-        }
-    };
-    let [old, new] = [level(levels[0])?, level(levels[1])?];
+    let [old, new] = [found_level(&known, by, levels[0])?, found_level(&known, by, levels[1])?];
     if old == new {
         return Err(MedianError::SameLevel { by: by.to_owned(), level: old });
     }
     Ok([old, new])
+}
+
+/// The text of those known that a level is: the same text, or the only commit that begins so.
+fn found_level(known: &[String], by: &str, level: &str) -> Result<String, MedianError> {
+    let commits = known.iter().filter(|text| is_object_id(text));
+    let begun = commits.filter(|text| !level.is_empty() && text.starts_with(level));
+    let begun: Vec<String> = begun.cloned().collect();
+    let (by, level) = (by.to_owned(), level.to_owned());
+    match &begun[..] {
+        _ if known.contains(&level) => Ok(level),
+        [only] => Ok(only.clone()),
+        [] => Err(MedianError::NoLevel { by, level, known: known.to_vec() }),
+        _ => Err(MedianError::ManyLevels { by, level, known: begun }),
+    }
 }
 
 /// The rows of the sides, without excluded points.
@@ -477,18 +496,16 @@ fn sides<'a>(
     by: Option<&str>,
     levels: Option<&[String; 2]>,
 ) -> GroupRows<'a> {
-    let of = |side: usize| {
+    [0, 1].map(|side| {
         let table = side.min(sources.len() - 1);
         let at = by.and_then(|by| places(sources, by)[table]);
-        let is_meant = |row: &&SweepRow| {
+        let rows = sources[table].rows.iter().filter(|row| {
             let text = at.map(|at| row.cells[at].text());
             row.status != RowStatus::Excluded
                 && levels.is_none_or(|levels| text == Some(levels[side].as_str()))
-        };
-        let rows = sources[table].rows.iter().filter(is_meant);
+        });
         rows.map(|row| SideRow { table, source: sources[table], row }).collect()
-    };
-    [of(0), of(1)]
+    })
 }
 
 /// The names that tell groups apart, and the others of points.
@@ -499,9 +516,10 @@ fn group_names(
     sides: &GroupRows<'_>,
 ) -> Result<(Vec<String>, Vec<String>), MedianError> {
     let mut names: Vec<String> = Vec::new();
-    let keys = || sources.iter().rev().flat_map(|table| &table.keys);
-    let asked =
-        if rules.groups.is_empty() { keys().collect() } else { Vec::from_iter(&rules.groups) };
+    let asked: Vec<&String> = match &rules.groups[..] {
+        [] => sources.iter().rev().flat_map(|table| &table.keys).collect(),
+        groups => groups.iter().collect(),
+    };
     for name in asked {
         let is_side = Some(name.as_str()) == by || name == REPLICATE;
         if !is_side && !rules.columns.contains(name) && !names.contains(name) {
@@ -509,15 +527,14 @@ fn group_names(
             names.push(name.clone());
         }
     }
-    let differs = |name: &String| {
+    let (differing, groups) = names.into_iter().partition(|name| {
         let places = places(sources, name);
         let [old, new] = sides.each_ref().map(|rows| {
             let texts = rows.iter().filter_map(|it| Some(it.cell(&places)?.text()));
             texts.collect::<HashSet<_>>()
         });
         !sides.iter().any(Vec::is_empty) && old.is_disjoint(&new)
-    };
-    let (differing, groups) = names.into_iter().partition(differs);
+    });
     Ok((groups, differing))
 }
 
@@ -599,32 +616,26 @@ fn column(
         .unwrap_or_default();
     measure.better = rules.better.or(measure.better);
     let is_exact = rules.exact.contains(name);
-    let matched = || gathered.iter().filter(|(_, rows)| !rows.iter().any(Vec::is_empty));
-    let compared = matched().filter(|(_, rows)| !is_same_calls(rows, places)).count();
+    let matched = gathered.iter().filter(|(_, rows)| !rows.iter().any(Vec::is_empty));
+    let compared = matched.filter(|(_, rows)| !is_same_calls(rows, places)).count();
     let confidence = match rules.is_family {
         true => 1.0 - (1.0 - CONFIDENCE) / compared.max(1) as f64,
         false => CONFIDENCE,
     };
     let kind = if is_exact { SideKind::Exact } else { SideKind::Measured(confidence) };
-    let row = |(group, rows): &(Vec<CellValue>, GroupRows<'_>)| {
+    let rows = gathered.iter().map(|(group, rows)| {
         let sides = rows.each_ref().map(|rows| SideValues::of(rows, places));
         let kind = if is_same_calls(rows, places) { SideKind::SameCalls } else { kind };
         let ([old, new], _) = calls(rows, places);
         let shared = [old.intersection(&new).count(), old.len(), new.len()];
         row(group.clone(), (&sides, shared), kind, rules.threshold)
-    };
-    let mut rows: Vec<MedianRow> = gathered.iter().map(row).collect();
+    });
+    let mut rows: Vec<MedianRow> = rows.collect();
     if rules.is_sorted {
-        let size = |row: &MedianRow| {
-            let change = row.compared.and_then(|it| it.change)?;
-            let value = change.estimate.value;
-            Some(if change.is_ratio { (true, value.ln().abs()) } else { (false, value.abs()) })
-        };
         // A group of one side only is last, and has no size.
         rows.sort_by(|a, b| {
-            let is_single = |row: &MedianRow| row.compared.is_none();
-            let by_size = size(b).partial_cmp(&size(a)).unwrap_or(std::cmp::Ordering::Equal);
-            is_single(a).cmp(&is_single(b)).then(by_size)
+            let by_size = b.size().partial_cmp(&a.size()).unwrap_or(std::cmp::Ordering::Equal);
+            a.compared.is_none().cmp(&b.compared.is_none()).then(by_size)
         });
     }
     let confidence = (!is_exact).then_some(confidence);
@@ -760,19 +771,14 @@ fn notes(
     }
     let samples = [old, new].map(SideValues::sample);
     if let (Some(_), [Some(old_sample), Some(new_sample)]) = (compared, &samples) {
-        let lists = |of: fn(&SideValues) -> &BTreeSet<String>| {
-            let lists = [old, new].map(|side| of(side).iter().cloned().collect::<Vec<_>>());
-            (!lists.iter().any(Vec::is_empty) && lists[0] != lists[1]).then_some(lists)
-        };
         if kind == SideKind::Exact {
-            let is_one = |sample: &Measurements| sample.range()[0] == sample.range()[1];
-            if !is_one(old_sample) || !is_one(new_sample) {
+            if [old_sample, new_sample].iter().any(|it| it.range()[0] != it.range()[1]) {
                 notes.push(MedianNote::Inexact);
             }
             return notes;
         }
-        notes.extend(lists(|side| &side.hosts).map(MedianNote::Hosts));
-        notes.extend(lists(|side| &side.machines).map(MedianNote::Machines));
+        notes.extend(differing_names([&old.hosts, &new.hosts]).map(MedianNote::Hosts));
+        notes.extend(differing_names([&old.machines, &new.machines]).map(MedianNote::Machines));
         if let (Some(a), Some(b)) = (old.times, new.times)
             && (a[1] <= b[0] || b[1] <= a[0])
         {
@@ -795,6 +801,12 @@ fn notes(
     notes
 }
 
+/// The names of both sides, if each side has some and they differ.
+fn differing_names(sides: [&BTreeSet<String>; 2]) -> Option<[Vec<String>; 2]> {
+    let differ = !sides.iter().any(|names| names.is_empty()) && sides[0] != sides[1];
+    differ.then(|| sides.map(|names| names.iter().cloned().collect()))
+}
+
 impl MedianColumn {
     /// The geometric mean of the ratios of the groups that both sides have, if there are several and each has one.
     pub fn mean(&self) -> Option<Estimate> {
@@ -804,10 +816,8 @@ impl MedianColumn {
 
     /// The number of groups that can show a change: they have enough values, and not those of the same calls.
     pub fn decidable(&self) -> usize {
-        let cannot = |it: &ComparedMedians| {
-            matches!(it.verdict, ChangeVerdict::SameCall | ChangeVerdict::TooFew)
-        };
-        self.compared().filter(|it| !cannot(it)).count()
+        let cannot = [ChangeVerdict::SameCall, ChangeVerdict::TooFew];
+        self.compared().filter(|it| !cannot.contains(&it.verdict)).count()
     }
 
     /// The comparisons of the groups that both sides have.

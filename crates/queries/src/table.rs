@@ -330,17 +330,19 @@ fn away_points(
     rules: &Sweep,
     rows: &SweepRows,
 ) -> Vec<Option<Vec<Digest>>> {
-    let away = |sources: &[Source]| {
-        let is_there = |source: &Source| match evaluation.plan.origin(*source) {
-            Source::Output { .. } => evaluation.is_there(*source),
-            _ => true,
-        };
-        if !rules.has_table || sources.iter().all(is_there) {
-            return None;
+    let away = rows.iter().map(|(_, sources)| {
+        let is_away = rules.has_table
+            && sources.iter().any(|source| {
+                matches!(evaluation.plan.origin(*source), Source::Output { .. })
+                    && !evaluation.is_there(*source)
+            });
+        if is_away {
+            sources.iter().map(|source| evaluation.digest(*source)).collect()
+        } else {
+            None
         }
-        sources.iter().map(|source| evaluation.digest(*source)).collect()
-    };
-    rows.iter().map(|(_, sources)| away(sources)).collect()
+    });
+    away.collect()
 }
 
 /// The names of the columns of a table, with those fields of JSON that only recorded rows have.
@@ -367,14 +369,16 @@ fn filled(
     let mut cells = of_point;
     cells.resize(names.len(), CellValue::Null);
     let Some(point) = recorded else { return vec![cells] };
-    let place = |name: &String| point.names.iter().position(|it| it == name);
-    let places = names.iter().enumerate().map(|(at, name)| place(name).filter(|_| at >= of_points));
+    let places = names
+        .iter()
+        .enumerate()
+        .map(|(at, name)| point.names.iter().position(|it| it == name).filter(|_| at >= of_points));
     let places: Vec<Option<usize>> = places.collect();
-    let row = |row: &Vec<CellValue>| {
+    let rows = point.rows.iter().map(|row| {
         let values = places.iter().zip(&cells);
         values.map(|(at, cell)| at.map_or_else(|| cell.clone(), |at| row[at].clone())).collect()
-    };
-    point.rows.iter().map(row).collect()
+    });
+    rows.collect()
 }
 
 /// The number of the replicate that a point is; zero if it is none.

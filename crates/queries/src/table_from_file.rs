@@ -46,29 +46,24 @@ const LATER: [&str; 2] = ["machine", "exclusive"];
 ///
 /// Fails if it is neither NDJSON, nor TSV or CSV with a header.
 pub fn read_table(path: &Path, contents: &[u8]) -> Result<SweepTable, TableFileError> {
-    let read = |contents: &[u8]| {
-        read_cells(contents)
-            .map_err(|problem| TableFileError { path: path.display().to_string(), problem })
-    };
-    let cells = read(contents)?;
+    let cells = read_file_cells(path, contents)?;
     let at = |name: &str| cells.names.iter().position(|it| it == name);
     // The output of `ce table --json` has the values within another object.
     if let (Some(row), Some(_)) = (at("row"), at(STATUS)) {
         let lines: Vec<&str> = cells.rows.iter().map(|cells| cells[row].text()).collect();
         if lines.iter().all(|line| line.starts_with('{')) {
-            let values = read(lines.join("\n").as_bytes())?;
+            let values = read_file_cells(path, lines.join("\n").as_bytes())?;
             let measures = at("columns").map(|at| measures(&cells, at)).unwrap_or_default();
             let state = STATE.map(at);
             return Ok(table(values, (&cells, at(STATUS), state), measures));
         }
     }
     let mut values = cells.clone();
-    let is_status = |at: &usize| {
+    let status = (0..cells.names.len()).rev().find(|at| {
         let texts = cells.rows.iter().map(|row| row[*at].text());
         cells.names[*at].starts_with(STATUS)
             && texts.into_iter().all(|it| RowStatus::WORDS.contains(&it))
-    };
-    let status = (0..cells.names.len()).rev().find(is_status);
+    });
     let mut state = [None; STATE.len()];
     if let Some(status) = status {
         let mut count = 1;
@@ -92,18 +87,25 @@ pub fn read_table(path: &Path, contents: &[u8]) -> Result<SweepTable, TableFileE
     Ok(table(values, (&cells, status, state), BTreeMap::new()))
 }
 
+/// Reads the cells of a file from its contents.
+fn read_file_cells(path: &Path, contents: &[u8]) -> Result<CellTable, TableFileError> {
+    read_cells(contents)
+        .map_err(|problem| TableFileError { path: path.display().to_string(), problem })
+}
+
 /// The units and directions of columns that the first row has.
 fn measures(cells: &CellTable, at: usize) -> BTreeMap<String, ColumnMeasure> {
     let first = cells.rows.first().map_or("{}", |row| row[at].text());
     let columns: BTreeMap<String, BTreeMap<String, String>> =
         serde_json::from_str(first).unwrap_or_default();
-    let measure = |of: BTreeMap<String, String>| ColumnMeasure {
-        unit: of.get("unit").map(|unit| unit.as_str().into()),
-        better: of.get("better").and_then(|word| {
+    let measures = columns.into_iter().map(|(name, fields)| {
+        let unit = fields.get("unit").map(|unit| unit.as_str().into());
+        let better = fields.get("better").and_then(|word| {
             [Better::Less, Better::More].into_iter().find(|better| better.word() == word)
-        }),
-    };
-    columns.into_iter().map(|(name, of)| (name, measure(of))).collect()
+        });
+        (name, ColumnMeasure { unit, better })
+    });
+    measures.collect()
 }
 
 /// A table with these values. Their state is in another one, whose columns have these places.

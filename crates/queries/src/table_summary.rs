@@ -65,8 +65,7 @@ impl ColumnSummary {
 impl ReplicateSummary {
     /// Sums up a table, without excluded points.
     pub fn of(table: &SweepTable) -> Self {
-        let is_key = |name: &String| table.keys.contains(name) && name != REPLICATE;
-        let keys: Vec<usize> = places(table, is_key);
+        let keys = places(table, |name| table.keys.contains(name) && name != REPLICATE);
         let mut groups: Vec<Vec<&SweepRow>> = Vec::new();
         let mut known: HashMap<Vec<&str>, usize> = HashMap::new();
         for row in table.rows.iter().filter(|row| row.status != RowStatus::Excluded) {
@@ -95,10 +94,10 @@ impl ReplicateSummary {
         let names: Vec<usize> = of_point.iter().filter(is_named).copied().collect();
         let points = groups.iter().map(|rows| summary((table, rows), &of_point, (&names, &values)));
         let points = points.collect();
-        let named = |places: Vec<usize>| places.iter().map(|at| table.names[*at].clone()).collect();
         let measures = table.measures.clone();
         let ends_by_results = table.until.is_some();
-        let (names, values) = (named(names), named(values));
+        let [names, values] = [names, values]
+            .map(|places| places.iter().map(|at| table.names[*at].clone()).collect());
         Self { names, values, mixed, measures, ends_by_results, points }
     }
 }

@@ -175,15 +175,15 @@ impl MeasuredTable {
             .filter_map(|key| table.columns.iter().position(|name| name == key))
             .collect();
         let points = keys.iter().fold(rows.whole(), |points, at| rows.finer(&points, *at));
-        let is_replicate = |at: &usize| table.columns[*at] == REPLICATE;
+        let (replicates, names): (Vec<usize>, Vec<usize>) =
+            keys.iter().partition(|at| table.columns[**at] == REPLICATE);
         let mut measured = Self {
-            has_replicates: keys.iter().any(is_replicate),
+            has_replicates: !replicates.is_empty(),
             until: table.until.clone(),
             has_lists: count(&points) < rows.0.len(),
             ..Self::default()
         };
-        let axes =
-            measured.add_axes(table, &rows, keys.iter().copied().filter(|at| !is_replicate(at)));
+        let axes = measured.add_axes(table, &rows, names.into_iter());
         measured.order_commits(table, &rows, &axes);
         let columns =
             (0..table.columns.len()).filter(|at| !keys.contains(at) && !measured.has_lists);
@@ -198,8 +198,8 @@ impl MeasuredTable {
         let mixed = mixed.filter_map(|at| Some((table.columns[*at].clone(), rows.odd_text(*at)?)));
         measured.mixed = mixed.collect();
         let points = axes.iter().fold(rows.whole(), |points, at| rows.finer(&points, *at));
-        let is_label = |at: &usize| count(&rows.finer(&points, *at)) == count(&points);
-        let labels: Vec<usize> = texts.into_iter().filter(is_label).collect();
+        let mut labels = texts;
+        labels.retain(|at| count(&rows.finer(&points, *at)) == count(&points));
         measured.labels = labels.iter().map(|at| table.columns[*at].clone()).collect();
         measured.add_points(&rows, &axes, &columns, &labels);
         measured
@@ -313,8 +313,8 @@ impl MeasuredTable {
 
     /// The number of measurements of a column at the points that were measured least and most often.
     pub fn counts(&self, column: usize) -> [usize; 2] {
-        let counts = || self.points.iter().map(|it| it.values.get(column).map_or(0, Vec::len));
-        [counts().min().unwrap_or_default(), counts().max().unwrap_or_default()]
+        let counts = self.points.iter().map(|it| it.values.get(column).map_or(0, Vec::len));
+        [counts.clone().min().unwrap_or_default(), counts.max().unwrap_or_default()]
     }
 }
 
@@ -341,8 +341,8 @@ impl<'a> Rows<'a> {
     /// The first text among the cells of a column that is one of numbers otherwise.
     fn odd_text(&self, column: usize) -> Option<String> {
         let cells = self.0.iter().filter(|row| row.status.is_none()).map(|it| &it.cells[column]);
-        let is_number = |cell: &CellValue| cell.text().parse::<f64>().is_ok_and(f64::is_finite);
-        odd_text(cells.map(|cell| (cell, is_number(cell)))).map(str::to_owned)
+        let cells = cells.map(|it| (it, it.text().parse::<f64>().is_ok_and(f64::is_finite)));
+        odd_text(cells).map(str::to_owned)
     }
 
     /// The group of each row, if all are one.
@@ -374,8 +374,10 @@ impl PointAxis {
             AxisKind::Text
         };
         if kind == AxisKind::Number {
-            let value = |text: &String| text.parse::<f64>().unwrap_or_default();
-            levels.sort_by(|a, b| value(a).total_cmp(&value(b)));
+            levels.sort_by(|a, b| {
+                let [a, b] = [a, b].map(|text| text.parse::<f64>().unwrap_or_default());
+                a.total_cmp(&b)
+            });
         }
         Self { name: name.to_owned(), kind, levels }
     }

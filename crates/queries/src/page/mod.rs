@@ -347,10 +347,11 @@ fn page_outputs(
                 let mut output = of_result(*subject, index)?;
                 let (name, digest) = (&output.output, subject.digest);
                 let is_here = storage.has(&subject.file()).unwrap_or(true);
-                let read = || storage.values().contents(&subject.promise()).ok().flatten();
                 output.contents = Some(match !is_here && is_fetched_on_demand(storage, digest) {
                     true => OutputContents::away(name, digest),
-                    false => room.contents(name, *digest, read),
+                    false => room.contents(name, *digest, || {
+                        storage.values().contents(&subject.promise()).ok().flatten()
+                    }),
                 });
                 Some(output)
             });
@@ -691,13 +692,13 @@ impl PageTable {
         let header = storage.tables().read_recipe(name, |row| {
             let outputs = row.outputs.unwrap_or_default();
             firsts.push(outputs.first().cloned());
-            let number = |it: RecipeFile| {
+            let numbers = outputs.into_iter().map(|it| {
                 *numbers.entry(it.file.clone()).or_insert_with(|| {
                     files.push(it);
                     files.len()
                 })
-            };
-            made.push(outputs.into_iter().map(number).collect());
+            });
+            made.push(numbers.collect());
         })?;
         let header = header.unwrap_or_default();
         let (mut columns, mut rows) = (header.names.clone(), Vec::new());
@@ -801,8 +802,8 @@ fn add_origins(tables: &mut [PageTable], index: &mut PageIndex<'_>) {
 fn tables_of_task(tables: Vec<TaskTable>, index: &PageIndex<'_>) -> Vec<PageTable> {
     let mut found = Vec::with_capacity(tables.len());
     for TaskTable { title, names, table } in tables {
-        let call = |origin: &RowOrigin| index.call(&origin.call);
-        found.push(PageTable { names, title, ..PageTable::of_sweep(table, &call) });
+        let table = PageTable::of_sweep(table, &|origin| index.call(&origin.call));
+        found.push(PageTable { names, title, ..table });
     }
     found
 }
