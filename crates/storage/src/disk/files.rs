@@ -78,7 +78,7 @@ impl Disk {
 
     /// Returns the stat and the contents of a small file, or `None` if nothing has that name.
     pub(crate) fn read_one(&self, path: &Path) -> Result<Option<(FileStat, Vec<u8>)>> {
-        let read = || {
+        self.look("read", path, || {
             let (mut file, metadata) = self.open_file(path)?;
             if metadata.len() > MAX_READ {
                 return Err(ForeignEntry::TooLarge.into());
@@ -87,8 +87,7 @@ impl Disk {
             let mut contents = vec![0; metadata.len() as usize];
             file.read_exact(&mut contents)?;
             Ok((metadata.stat(), contents))
-        };
-        self.look("read", path, read)
+        })
     }
 
     /// Opens a file that is read line by line; `None` if there is no plain file of that name.
@@ -217,8 +216,10 @@ impl Disk {
 
     /// Removes a file, if it exists. Does not follow a link.
     pub(crate) fn remove(&self, path: &Path) -> Result<()> {
-        let remove = |dir: &OwnedFd, name: &OsStr| Ok(unlinkat(dir, name, AtFlags::empty())?);
-        self.look("remove", path, || self.at(path, remove)).map(drop)
+        self.look("remove", path, || {
+            self.at(path, |dir, name| Ok(unlinkat(dir, name, AtFlags::empty())?))
+        })
+        .map(drop)
     }
 
     /// Makes a file read-only. Returns the time of its last write, in nanoseconds since 1970.
@@ -278,10 +279,12 @@ impl Disk {
     /// Waits until a file, or the list of entries of a directory, is on the disk. Does nothing if
     /// it does not exist.
     pub(crate) fn sync(&self, path: &Path) -> Result<()> {
-        let sync = |dir: &OwnedFd, name: &OsStr| {
-            File::from(openat(dir, name, PLAIN | OFlags::RDONLY, Mode::empty())?).sync_all()
-        };
-        self.look("flush", path, || self.at(path, sync)).map(drop)
+        self.look("flush", path, || {
+            self.at(path, |dir, name| {
+                File::from(openat(dir, name, PLAIN | OFlags::RDONLY, Mode::empty())?).sync_all()
+            })
+        })
+        .map(drop)
     }
 
     /// Waits until everything on the file system of the storage is on the disk.
@@ -352,12 +355,7 @@ impl Disk {
 
     /// Gives a file a second name. A local file system is not asked whether a name that is taken leads to the same file.
     pub(crate) fn link_as(&self, from: &Path, to: &Path) -> Result<Linked> {
-        let link = || {
-            let (from, to) = (self.locate(from)?, self.locate(to)?);
-            let flags = AtFlags::empty();
-            Ok(linkat(&from.directory, from.name, &to.directory, to.name, flags)?)
-        };
-        self.attempt_again("link to", to, |again| match self.again(&[from, to], link) {
+        self.attempt_again("link to", to, |again| match self.link_again(from, to) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 let is_same = (again || self.is_on_network())
                     && self
@@ -366,6 +364,15 @@ impl Disk {
                 Ok(if is_same { Linked::Same } else { Linked::Taken })
             }
             linked => linked.map(|()| Linked::New),
+        })
+    }
+
+    /// Gives a file a second name. Tries once more if the directory of one of the names was removed and may be there again.
+    fn link_again(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.again(&[from, to], || {
+            let (from, to) = (self.locate(from)?, self.locate(to)?);
+            let flags = AtFlags::empty();
+            Ok(linkat(&from.directory, from.name, &to.directory, to.name, flags)?)
         })
     }
 
@@ -445,21 +452,24 @@ impl Disk {
     ///
     /// A file that does not exist is not moved; that returns true.
     pub(crate) fn rename_new(&self, from: &Path, to: &Path) -> Result<bool> {
-        let exists = |path: &Path| Ok::<_, io::Error>(self.id_now(path)?.is_some());
         let rename = || {
             let (old, new) = (self.locate(from)?, self.locate(to)?);
             let flags = RenameFlags::NOREPLACE;
             match renameat_with(&old.directory, old.name, &new.directory, new.name, flags) {
                 // Network file systems do not support the flag.
-                Err(Errno::INVAL) if exists(to)? => return Ok(!exists(from)?),
+                Err(Errno::INVAL) if self.id_now(to)?.is_some() => {
+                    return Ok(self.id_now(from)?.is_none());
+                }
                 Err(Errno::INVAL) => {
                     match renameat(&old.directory, old.name, &new.directory, new.name) {
                         // A directory has got the name since, or was not visible.
-                        Err(Errno::NOTEMPTY | Errno::EXIST) => return Ok(!exists(from)?),
+                        Err(Errno::NOTEMPTY | Errno::EXIST) => {
+                            return Ok(self.id_now(from)?.is_none());
+                        }
                         moved => moved?,
                     }
                 }
-                Err(Errno::EXIST | Errno::NOTEMPTY) => return Ok(!exists(from)?),
+                Err(Errno::EXIST | Errno::NOTEMPTY) => return Ok(self.id_now(from)?.is_none()),
                 moved => moved?,
             }
             Ok(true)

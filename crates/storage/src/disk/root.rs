@@ -87,16 +87,13 @@ impl Root {
     /// The name of the file at a path, which may be relative or go through links. It need not exist if the path begins as the
     /// user named the storage.
     pub(crate) fn name_of(&self, path: &Path) -> Option<String> {
-        let inside = |path: &Path, root: &Path| {
-            path.strip_prefix(root).ok().and_then(Path::to_str).map(str::to_owned)
-        };
         let root = self.disk.root();
         std::path::absolute(path)
             .ok()
-            .and_then(|path| inside(&path, root))
-            .or_else(|| inside(&path.canonicalize().ok()?, &root.canonicalize().ok()?))
+            .and_then(|path| name_inside(&path, root))
+            .or_else(|| name_inside(&path.canonicalize().ok()?, &root.canonicalize().ok()?))
             .or_else(|| {
-                inside(path, &self.shown).filter(|name| !name.split('/').any(|it| it == ".."))
+                name_inside(path, &self.shown).filter(|name| !name.split('/').any(|it| it == ".."))
             })
     }
 
@@ -359,6 +356,11 @@ impl ForeignEntry {
             FileType::Unknown => Self::Kind("something unknown"),
         })
     }
+}
+
+/// The part of a path below a root, as a name; `None` if the path is not below it.
+fn name_inside(path: &Path, root: &Path) -> Option<String> {
+    path.strip_prefix(root).ok().and_then(Path::to_str).map(str::to_owned)
 }
 
 /// Opens a directory below another one.

@@ -217,18 +217,23 @@ impl<'a> Survey<'a> {
         }
     }
 
-    /// Returns the private directories and the leases of runs that have ended.
-    pub fn leftovers(&self) -> Result<Vec<Finding>> {
+    /// Whether a run of this name has ended. A text that names no run has.
+    fn has_ended(&self, text: &str) -> bool {
         let Storage { root, run: own, .. } = self.storage;
-        let has_ended = |text: &str| match text.trim().parse::<RunName>() {
+        match text.trim().parse::<RunName>() {
             Ok(run) => {
                 own.is_over(&run) || !own.is_alive(&run, &root.disk, &root.path(&run.directory()))
             }
             Err(()) => true,
-        };
+        }
+    }
+
+    /// Returns the private directories and the leases of runs that have ended.
+    pub fn leftovers(&self) -> Result<Vec<Finding>> {
+        let root = &self.storage.root;
         let mut findings = Vec::new();
         let runs = root.own_names(RUNS)?.into_iter().map(|run| format!("{RUNS}/{run}"));
-        for name in runs.filter(|name| *name != GATE && has_ended(&name[RUNS.len() + 1..])) {
+        for name in runs.filter(|name| *name != GATE && self.has_ended(&name[RUNS.len() + 1..])) {
             findings.push(Finding { name, defect: Defect::Leftover });
         }
         let mut leases = vec![GATE.to_owned()];
@@ -243,7 +248,7 @@ impl<'a> Survey<'a> {
             };
             // A lease that was released meanwhile is not there any more.
             if let Some(text) = text
-                && has_ended(&String::from_utf8_lossy(&text))
+                && self.has_ended(&String::from_utf8_lossy(&text))
             {
                 findings.push(Finding { name, defect: Defect::Lease });
             }
@@ -283,11 +288,6 @@ impl<'a> Survey<'a> {
     /// Returns the symbolic links that stand in the place of directories, sorted by name. Every other
     /// survey leaves them out.
     pub fn links(&self) -> Result<Vec<Finding>> {
-        let has_versions = |name: &str| name.starts_with("c_") || name.starts_with("t_");
-        let is_place = |name: &str| {
-            let top = name.split('/').next().unwrap_or_default();
-            (has_versions(top) || ROOMS.contains(&top)) && !name.ends_with(".json")
-        };
         let mut links = Vec::new();
         let mut look = |directory: &str| -> Result<Vec<String>> {
             let mut own = Vec::new();
@@ -295,7 +295,7 @@ impl<'a> Survey<'a> {
                 let name = if directory.is_empty() { name } else { format!("{directory}/{name}") };
                 if !is_link {
                     own.push(name);
-                } else if is_place(&name) {
+                } else if is_directory_name(&name) {
                     links.push(Finding { name, defect: Defect::Link });
                 }
             }
@@ -386,32 +386,46 @@ impl Maintenance<'_> {
         if !is_within || parts.iter().any(|part| part.starts_with('.')) {
             return Ok(Vec::new());
         }
-        let names = |directory: &str| self.storage.root.own_names(directory);
+        let root = &self.storage.root;
         let found: Vec<String> = match (parts.len(), kind) {
             (0, _) => {
-                let names = names("")?.into_iter().filter(|name| is_named(name));
+                let names = root.own_names("")?.into_iter().filter(|name| is_named(name));
                 names.map(|name| format!("{name}/")).collect()
             }
             (1, _) => {
-                let versions = names(directory)?.into_iter().filter(|name| may_be_version(name));
+                let versions =
+                    root.own_names(directory)?.into_iter().filter(|name| may_be_version(name));
                 versions.map(|version| format!("{directory}/{version}/")).collect()
             }
             (2, NameKind::Output) => {
-                let rooms = names(directory)?.into_iter().filter(|name| is_number(name));
+                let rooms = root.own_names(directory)?.into_iter().filter(|name| is_number(name));
                 rooms.map(|room| format!("{directory}/{room}/")).collect()
             }
             (2, _) => {
-                let records = names(&format!("{directory}/{RECORDS}"))?;
+                let records = root.own_names(&format!("{directory}/{RECORDS}"))?;
                 let calls = records.iter().filter_map(|record| record.strip_suffix(".json"));
                 calls.map(|call| format!("{directory}/{call}")).collect()
             }
-            (3, NameKind::Output) if is_number(parts[2]) => {
-                names(directory)?.iter().map(|name| format!("{directory}/{name}")).collect()
-            }
+            (3, NameKind::Output) if is_number(parts[2]) => root
+                .own_names(directory)?
+                .iter()
+                .map(|name| format!("{directory}/{name}"))
+                .collect(),
             _ => Vec::new(),
         };
         Ok(found.into_iter().filter(|name| name.starts_with(text)).collect())
     }
+}
+
+/// Whether a name at the top of the storage is that of a directory with versions.
+fn has_versions(name: &str) -> bool {
+    name.starts_with("c_") || name.starts_with("t_")
+}
+
+/// Whether an entry of this name should be a directory.
+fn is_directory_name(name: &str) -> bool {
+    let top = name.split('/').next().unwrap_or_default();
+    (has_versions(top) || ROOMS.contains(&top)) && !name.ends_with(".json")
 }
 
 /// Whether a directory is that of a version: of a commit and perhaps a tree, or of a tree that is not committed.

@@ -253,7 +253,7 @@ fn read<'a>(
     since: Option<Timestamp>,
     stop: &AtomicBool,
 ) -> Result<Vec<RecordFiles<'a>>, CheckStopped> {
-    let part = |entry: &&'a Entry| {
+    let parts = entries.par_iter().map(|entry| {
         if stop.load(Ordering::Relaxed) {
             return Err(CheckStopped);
         }
@@ -265,8 +265,8 @@ fn read<'a>(
             Err(defect) => (Vec::new(), Some(Finding { name: entry.record(), defect })),
         };
         Ok(Some(RecordFiles { entry, promises, wrong }))
-    };
-    let parts = entries.par_iter().map(part).collect::<Result<Vec<_>, CheckStopped>>()?;
+    });
+    let parts = parts.collect::<Result<Vec<_>, CheckStopped>>()?;
     Ok(parts.into_iter().flatten().collect())
 }
 

@@ -245,12 +245,11 @@ impl<'a> CallLogs<'a> {
         let Ok(run) = run else { return Ok(None) };
         let (call, executions) = (name.short(), self.executions(&run)?);
         let own = executions.into_iter().find(|(_, other)| *other == call);
-        let log = |stage: String| {
+        Ok(own.map(|(stage, _)| {
             let slot = stage.rsplit_once('/').map_or("", |(slot, _)| slot);
             let log = format!("{slot}/{LOG}");
             (stage, log)
-        };
-        Ok(own.map(|(stage, _)| log(stage)))
+        }))
     }
 
     /// Returns the name of the file that keeps what a call has printed that is not being executed, if it has printed anything.

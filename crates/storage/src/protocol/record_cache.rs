@@ -61,6 +61,13 @@ struct CachedRecord {
     used: AtomicBool,
 }
 
+impl CachedRecord {
+    /// Whether it was a hit.
+    fn is_used(&self) -> bool {
+        self.used.load(Ordering::Relaxed)
+    }
+}
+
 /// The records of calls that need not be read again.
 #[derive(Clone, Copy, Debug)]
 pub struct CachedRecords<'a> {
@@ -111,13 +118,12 @@ impl<'a> CachedRecords<'a> {
                 !stat.is_racy(*opened) && self.directory_stat(name).as_ref() == Some(*stat)
             })
             .collect();
-        let is_used = |record: &CachedRecord| record.used.load(Ordering::Relaxed);
-        let found = records.values().filter(|record| is_used(record)).count() + read.len();
+        let found = records.values().filter(|record| record.is_used()).count() + read.len();
         if found < MIN_RECORDS || (read.len() <= found / MIN_FOUND_PER_MISS && new.is_empty()) {
             return;
         }
         let (used, unused): (Vec<_>, Vec<_>) =
-            records.iter().partition(|(_, record)| is_used(record));
+            records.iter().partition(|(_, record)| record.is_used());
         // An unused record may be of another version, or of other inputs. Its directory is not
         // known, so a change of any directory evicts it.
         let is_unchanged = |name: &String| seen.get(name).map(|(_, is_unchanged)| *is_unchanged);
