@@ -146,9 +146,8 @@ fn by(text: &str) -> Result<FactorLevels, String> {
 
 fn percent(text: &str) -> Result<f64, String> {
     let number = text.trim_end_matches('%').trim_end().parse::<f64>().ok();
-    let is_share = |it: &f64| (0.0..=1000.0).contains(it);
     number
-        .filter(is_share)
+        .filter(|it| (0.0..=1000.0).contains(it))
         .map(|it| it / 100.0)
         .ok_or_else(|| "write a number such as 2 or 0.5".to_owned())
 }
@@ -168,8 +167,10 @@ enum Failing {
 
 impl Tool for CompareMedians {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
-        let here = || task_around(PathBuf::from("."));
-        let dir = self.task.clone().or_else(|| self.of.is_of_task().then(here));
+        let dir = match &self.task {
+            None if self.of.is_of_task() => Some(task_around(PathBuf::from("."))),
+            task => task.clone(),
+        };
         match dir {
             Some(dir) => self.of_task(&dir, out),
             None => self.of_files(out),
@@ -205,18 +206,13 @@ impl CompareMedians {
     /// Compares tables in files.
     fn of_files(&self, out: &mut dyn Write) -> Result<Exit, Error> {
         let files: Vec<&Path> = self.of.typed.typed().collect();
-        let read = |path: &Path| -> Result<SweepTable, Error> {
-            let contents = fs::read(path)
-                .map_err(|source| SidesError::Read { path: path.display().to_string(), source })?;
-            Ok(read_table(path, &contents)?)
-        };
         match (&files[..], &self.by) {
             ([file], Some(by)) => {
-                let table = read(file)?;
+                let table = table_in_file(file)?;
                 self.print(&by.of(&table), [""; 2], out)
             }
             ([old, new], None) => {
-                let tables = [read(old)?, read(new)?];
+                let tables = [table_in_file(old)?, table_in_file(new)?];
                 let titles = [old, new].map(|path| path.display().to_string());
                 let tables = MedianTables::Tables([&tables[0], &tables[1]]);
                 self.print(&tables, titles.each_ref().map(String::as_str), out)
@@ -247,9 +243,9 @@ impl CompareMedians {
             is_sorted: self.sort,
         };
         let compared = MedianTable::new(*tables, &rules)?;
-        let is_worse = |it: &Failing| matches!(it, Failing::Worse);
+        let needs_direction = self.fail_on.iter().any(|it| matches!(it, Failing::Worse));
         let without = compared.columns.iter().find(|column| column.measure.better.is_none());
-        if let Some(column) = without.filter(|_| self.fail_on.iter().any(is_worse)) {
+        if let Some(column) = without.filter(|_| needs_direction) {
             return Err(SidesError::NoDirection(column.name.clone()).into());
         }
         let format = match (self.json, self.markdown) {
@@ -270,7 +266,8 @@ impl CompareMedians {
 
     /// Whether a group of a column is as `--fail-on` says.
     fn fails(&self, column: &MedianColumn) -> bool {
-        let is_failing = |verdict: ChangeVerdict| {
+        let mut verdicts = column.compared().map(|compared| compared.verdict);
+        verdicts.any(|verdict| {
             self.fail_on.iter().any(|failing| match failing {
                 Failing::Worse => is_better(verdict, column.measure.better) == Some(false),
                 Failing::Changed => matches!(verdict, ChangeVerdict::More | ChangeVerdict::Less),
@@ -278,9 +275,15 @@ impl CompareMedians {
                     matches!(verdict, ChangeVerdict::Unclear { .. } | ChangeVerdict::TooFew)
                 }
             })
-        };
-        column.compared().any(|compared| is_failing(compared.verdict))
+        })
     }
+}
+
+/// Reads the table in a file.
+fn table_in_file(path: &Path) -> Result<SweepTable, Error> {
+    let contents = fs::read(path)
+        .map_err(|source| SidesError::Read { path: path.display().to_string(), source })?;
+    Ok(read_table(path, &contents)?)
 }
 
 /// An exit code if there may be more rows.

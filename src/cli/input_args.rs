@@ -4,7 +4,6 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::{fs, io};
 
 use clap::Args;
@@ -388,12 +387,12 @@ pub(super) fn split_texts(typed: &str) -> Vec<&str> {
 
 /// Writes a factor as [`levels`] reads it.
 pub(super) fn typed_factor(factor: &Factor) -> String {
-    let typed = |text: &Arc<str>| match split_texts(text)[..] {
+    let texts = factor.points.levels(0).iter().map(|text| match split_texts(text)[..] {
         [only] if only == &**text => text.to_string(),
         _ if text.contains('"') => format!("'{text}'"),
         _ => format!("\"{text}\""),
-    };
-    let texts: Vec<String> = factor.points.levels(0).iter().map(typed).collect();
+    });
+    let texts: Vec<String> = texts.collect();
     format!("{}={}", factor.points.names()[0], texts.join(","))
 }
 

@@ -6,15 +6,13 @@ use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
 
 use super::json_line;
-use super::table::{JsonCells, JsonMeasure};
+use super::table::{JsonCells, JsonMeasure, has_text};
 use super::terminal::{ColumnStyle, fitted_within, harmless, terminal_width};
 use anstream::{AutoStream, ColorChoice};
 use ce_model::humanize::counted;
 use ce_model::statistics::{self, ChangeVerdict, Estimate, LEAST_SERIES, MedianChange};
 use ce_model::sweep::Better;
-use ce_queries::compared_medians::{
-    ComparedMedians, MedianColumn, MedianNote, MedianRow, MedianTable, is_better,
-};
+use ce_queries::compared_medians::{MedianColumn, MedianNote, MedianRow, MedianTable, is_better};
 use ce_queries::page::{CommitStep, CommitSteps, MeasuredTable};
 use serde::Serialize;
 
@@ -50,9 +48,9 @@ pub(super) fn significant(value: f64, digits: i32) -> String {
 /// A ratio and its ends: with three decimals, or two if it is large or not well known.
 pub(super) fn ratio_texts(of: Estimate) -> [String; 3] {
     // An end that is not 1 does not look like it.
-    let is_near = |end: f64| (0.0005..0.005).contains(&(end - 1.0).abs());
+    let is_near = [of.low, of.high].iter().any(|end| (0.0005..0.005).contains(&(end - 1.0).abs()));
     let is_wide = of.value >= 2.0 || of.high > 1.1 * of.low;
-    let is_coarse = is_wide && !is_near(of.low) && !is_near(of.high);
+    let is_coarse = is_wide && !is_near;
     let decimals = if is_coarse { 2 } else { 3 };
     [of.value, of.low, of.high].map(|value| match (0.1..100.0).contains(&value) {
         true => format!("{value:.decimals$}"),
@@ -158,16 +156,20 @@ fn lines(table: &MedianTable, column: &MedianColumn, notes: &mut Vec<String>) ->
     lines
 }
 
+/// The names that each side has.
+fn names_in_words([old, new]: &[Vec<String>; 2]) -> String {
+    format!("{}; {}", old.join(", "), new.join(", "))
+}
+
 fn note_in_words(note: &MedianNote) -> String {
-    let lists = |[old, new]: &[Vec<String>; 2]| format!("{}; {}", old.join(", "), new.join(", "));
     match note {
         MedianNote::NotOk(rows) => format!("not ok: {rows}"),
         MedianNote::Empty(rows) => format!("without a value: {}", counted(*rows, "row")),
         MedianNote::Shared([shared, old, new]) => format!(
             "shared: {shared} of {old} and {new} values are of the same calls, and the interval takes them for measured twice"
         ),
-        MedianNote::Hosts(sides) => format!("other hosts: {}", lists(sides)),
-        MedianNote::Machines(sides) => format!("other machines: {}", lists(sides)),
+        MedianNote::Hosts(sides) => format!("other hosts: {}", names_in_words(sides)),
+        MedianNote::Machines(sides) => format!("other machines: {}", names_in_words(sides)),
         MedianNote::Times => {
             "measured at other times: one side had ended before the other one began".to_owned()
         }
@@ -239,8 +241,7 @@ fn below(table: &MedianTable, column: &MedianColumn, threshold: f64) -> Vec<Stri
         lines.push(line);
     }
     let has = |is: fn(&ChangeVerdict) -> bool| column.compared().any(|it| is(&it.verdict));
-    let is_unclear = |it: &&ComparedMedians| matches!(it.verdict, ChangeVerdict::Unclear { .. });
-    if column.compared().filter(is_unclear).any(|it| !it.is_rounded) {
+    if column.compared().any(|it| it.verdict.is_unclear() && !it.is_rounded) {
         lines.push("unclear (N): about N values a side would decide".to_owned());
     }
     if column.compared().any(|it| it.is_rounded) {
@@ -293,8 +294,8 @@ fn text(
     groups: usize,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let is_used = |at: usize| lines[1..].iter().any(|line| !line[at].is_empty());
-    let used: Vec<usize> = (0..lines[0].len()).filter(|at| *at < groups || is_used(*at)).collect();
+    let used: Vec<usize> =
+        (0..lines[0].len()).filter(|at| *at < groups || has_text(lines, *at)).collect();
     let shown: Vec<Vec<String>> = lines
         .iter()
         .map(|line| used.iter().map(|at| harmless(&line[*at]).into_owned()).collect())
@@ -428,17 +429,14 @@ impl<'a> JsonMedians<'a> {
 impl<'a> JsonMedian<'a> {
     fn new(table: &'a MedianTable, row: &'a MedianRow, better: Option<Better>) -> Self {
         let change = row.compared.and_then(|it| it.change);
-        let value = |is_ratio: bool| {
-            change.filter(|it| it.is_ratio == is_ratio).map(|it| it.estimate.value)
-        };
         let verdict = row.compared.map(|it| it.verdict);
         Self {
             group: JsonCells { names: &table.groups, cells: &row.group },
             n: row.n,
             not_ok: row.not_ok,
             medians: row.medians,
-            ratio: value(true),
-            difference: value(false),
+            ratio: change.filter(|it| it.is_ratio).map(|it| it.estimate.value),
+            difference: change.filter(|it| !it.is_ratio).map(|it| it.estimate.value),
             low: change.map(|it| it.estimate.low),
             high: change.map(|it| it.estimate.high),
             verdict: verdict.map(|it| it.to_string()),

@@ -447,8 +447,10 @@ impl DiffReport<'_> {
     fn sides_json(&self, sources: [Option<Source>; 2]) -> [Value; 2] {
         [0, 1].map(|at| {
             let (side, source) = (self.sides[at], sources[at]);
-            let file = |it| json!({ "file": side.name(it), "contents": side.digest(it) });
-            source.map_or(Value::Null, file)
+            source.map_or(
+                Value::Null,
+                |it| json!({ "file": side.name(it), "contents": side.digest(it) }),
+            )
         })
     }
 }

@@ -56,13 +56,13 @@ pub fn log(
             rows.iter_mut().for_each(|row| drop(row.remove(at)));
         }
     }
-    let style = |name: &String| ColumnStyle {
+    let styles = header.iter().map(|name| ColumnStyle {
         may_be_cut: name == "texts",
         narrowest: TEXTS_WIDTH,
         may_be_left_out: matches!(&**name, "version" | "memory" | "host" | "inputs"),
         ..ColumnStyle::default()
-    };
-    let styles: Vec<ColumnStyle> = header.iter().map(style).collect();
+    });
+    let styles: Vec<ColumnStyle> = styles.collect();
     let remarks = header.iter().position(|name| name == "remarks");
     rows.push(header);
     rows.reverse();

@@ -14,7 +14,7 @@ use ce_history::PublishedExecution;
 use ce_model::humanize::counted;
 use ce_model::statistics::CONFIDENCE;
 use ce_model::sweep::{Better, CellValue, ColumnMeasure};
-use ce_queries::diff::{ComparedRow, ComparedSide, TableComparison};
+use ce_queries::diff::{ComparedRow, TableComparison};
 use ce_queries::table::{RowStatus, SweepRow, SweepTable};
 use ce_queries::table_summary::{ColumnSummary, PointSummary, ReplicateSummary};
 use ce_storage::Holder;
@@ -61,13 +61,13 @@ pub fn sweep_table(
         }
         return Ok(Vec::new());
     }
-    let state_names = || STATE.iter().chain(attested.map(|_| &"attested"));
-    let of_row = state_names().map(|name| unlike(name, &table.names));
-    let titled = |name: &String| match format {
+    let state_names = STATE.iter().chain(attested.map(|_| &"attested"));
+    let of_row = state_names.clone().map(|name| unlike(name, &table.names));
+    let of_table = table.names.iter().map(|name| match format {
         TableFormat::Text => with_unit(name, &table.measures),
         _ => name.clone(),
-    };
-    let header = table.names.iter().map(titled).chain(of_row).map(Cow::Owned).collect();
+    });
+    let header = of_table.chain(of_row).map(Cow::Owned).collect();
     let shown = match format {
         TableFormat::Text => ShownState {
             call: table.is_shared(),
@@ -82,20 +82,20 @@ pub fn sweep_table(
         cells.chain(state(row, &shown).into_iter().chain(attested).map(Cow::Owned)).collect()
     });
     let lines: Vec<Vec<Cow<'_, str>>> = std::iter::once(header).chain(rows).collect();
-    let style = |at: usize| {
+    let of_table = (0..table.names.len()).map(|at| {
         let is_number = table
             .rows
             .iter()
             .all(|row| matches!(row.cells[at], CellValue::Number(_) | CellValue::Null));
         ColumnStyle { is_number, may_be_cut: !has_number(&lines, at), ..ColumnStyle::default() }
-    };
-    let of_state = state_names().map(|name| ColumnStyle {
+    });
+    let of_state = state_names.map(|name| ColumnStyle {
         is_number: matches!(*name, "call" | "duration"),
         may_be_cut: matches!(*name, "host" | "machine" | "reason"),
         narrowest: if *name == "reason" { REASON_WIDTH } else { 0 },
         may_be_left_out: LEAST_USE.contains(name),
     });
-    let styles: Vec<ColumnStyle> = (0..table.names.len()).map(style).chain(of_state).collect();
+    let styles: Vec<ColumnStyle> = of_table.chain(of_state).collect();
     print(format, &lines, (&styles, table.names.len() + 1), out)
 }
 
@@ -274,7 +274,7 @@ pub fn table_comparison(
         lines.push(line);
     }
     let of_status = keys.len() + 2 * outputs.len();
-    let style = |at: usize| {
+    let styles = (0..lines[0].len()).map(|at| {
         let texts = lines.iter().skip(1).map(|line| line[at].as_str());
         let mut texts = texts.filter(|text| !text.is_empty());
         let is_status = (of_status..of_status + 2).contains(&at);
@@ -283,14 +283,19 @@ pub fn table_comparison(
             may_be_cut: !is_status && !has_number(&lines, at),
             ..ColumnStyle::default()
         }
-    };
-    let styles: Vec<ColumnStyle> = (0..lines[0].len()).map(style).collect();
+    });
+    let styles: Vec<ColumnStyle> = styles.collect();
     print(format, &lines, (&styles, usize::MAX), out).map(drop)
 }
 
 /// Whether a column has a number below its header: cut, it would be another one.
 fn has_number(lines: &[Vec<impl AsRef<str>>], at: usize) -> bool {
     lines.iter().skip(1).any(|line| line[at].as_ref().parse::<f64>().is_ok())
+}
+
+/// Whether a column has a text below its header.
+pub(super) fn has_text(lines: &[Vec<impl AsRef<str>>], at: usize) -> bool {
+    lines.iter().skip(1).any(|line| !line[at].as_ref().is_empty())
 }
 
 /// The names of the outputs that differ; `status` if nothing else does.
@@ -316,9 +321,8 @@ pub(super) fn print(
         }
         return Ok(Vec::new());
     }
-    let is_empty = |at: usize| lines[1..].iter().all(|line| line[at].as_ref().is_empty());
     let used: Vec<usize> =
-        (0..styles.len()).filter(|at| *at < optional || !is_empty(*at)).collect();
+        (0..styles.len()).filter(|at| *at < optional || has_text(lines, *at)).collect();
     let mut shown: Vec<Vec<Cow<'_, str>>> = Vec::with_capacity(lines.len());
     for line in lines {
         let texts = used.iter().map(|at| match harmless(line[*at].as_ref()) {
@@ -444,15 +448,14 @@ struct JsonComparison<'a> {
 impl<'a> JsonComparison<'a> {
     fn new(comparison: &'a TableComparison, row: &'a ComparedRow) -> Self {
         let TableComparison { keys, outputs, .. } = comparison;
-        let cells = |side: &'a Option<ComparedSide>| {
-            side.as_ref().map(|side| JsonCells { names: outputs, cells: &side.outputs })
-        };
-        let [old, new] = &row.sides;
+        let sides = row.sides.each_ref().map(Option::as_ref);
+        let [old, new] =
+            sides.map(|side| side.map(|side| JsonCells { names: outputs, cells: &side.outputs }));
         Self {
             point: JsonCells { names: keys, cells: &row.point },
-            old: cells(old),
-            new: cells(new),
-            status: row.sides.each_ref().map(|side| Some(side.as_ref()?.status.word())),
+            old,
+            new,
+            status: sides.map(|side| Some(side?.status.word())),
             changed: changed(comparison, row),
         }
     }
@@ -539,21 +542,21 @@ pub fn table_summary(
         line.extend(ends_by_results.then(|| uncertain.clone().unwrap_or_default()));
         lines.push(line);
     }
-    let style = |at: usize| {
+    let styles = (0..lines[0].len()).map(|at| {
         let mut texts = lines.iter().skip(1).map(|line| &line[at]);
         let is_number = texts.all(|text| text.is_empty() || text.parse::<f64>().is_ok());
         ColumnStyle { is_number, may_be_cut: !is_number, ..ColumnStyle::default() }
-    };
-    let styles: Vec<ColumnStyle> = (0..lines[0].len()).map(style).collect();
+    });
+    let styles: Vec<ColumnStyle> = styles.collect();
     print(format, &lines, (&styles, styles.len() - 1 - usize::from(*ends_by_results)), out)
         .map(drop)
 }
 
 /// Returns the meaning of `low` and `high` in a summary: there may be points with an interval, and others.
 pub fn ends_in_words(summary: &ReplicateSummary) -> Option<&'static str> {
-    let columns = || summary.points.iter().flat_map(|point| &point.columns);
-    let has_intervals = columns().any(|column| column.has_interval);
-    let has_ranges = columns().any(|column| column.n > 0 && !column.has_interval);
+    let mut columns = summary.points.iter().flat_map(|point| &point.columns);
+    let has_intervals = columns.clone().any(|column| column.has_interval);
+    let has_ranges = columns.any(|column| column.n > 0 && !column.has_interval);
     match (has_intervals, has_ranges) {
         (true, true) => Some(
             "low and high are a 95 % confidence interval of the median, or the least and the largest value where n is below 6",

@@ -254,25 +254,22 @@ pub(super) fn fitted_within<'r, R: AsRef<[T]>, T: AsRef<str>>(
     most: Option<usize>,
 ) -> (impl Iterator<Item = String> + use<'r, R, T>, Vec<usize>) {
     let most = most.unwrap_or(usize::MAX);
-    let width = |row: &R, at: usize| row.as_ref()[at].as_ref().chars().count();
-    let widths = (0..columns.len()).map(|at| rows.iter().map(|row| width(row, at)).max());
+    let widths = (0..columns.len())
+        .map(|at| rows.iter().map(|row| row.as_ref()[at].as_ref().chars().count()).max());
     let whole: Vec<usize> = widths.map(Option::unwrap_or_default).collect();
     let mut shown: Vec<usize> = (0..columns.len()).collect();
     let mut left_out = Vec::new();
-    let all = |shown: &[usize], width: &dyn Fn(usize) -> usize| {
-        shown.iter().map(|at| width(*at)).sum::<usize>() + 2 * shown.len().saturating_sub(1)
-    };
     let least = |at: usize| match columns[at].may_be_cut {
         true => whole[at].min(columns[at].narrowest.max(NARROWEST)),
         false => whole[at],
     };
-    while all(&shown, &least) > most
+    while line_width(&shown, least) > most
         && let Some(last) = shown.iter().rposition(|at| columns[*at].may_be_left_out)
     {
         left_out.insert(0, shown.remove(last));
     }
     let mut widths = whole.clone();
-    let mut surplus = all(&shown, &|at| whole[at]).saturating_sub(most);
+    let mut surplus = line_width(&shown, |at| whole[at]).saturating_sub(most);
     while surplus > 0
         && let Some(widest) =
             shown.iter().filter(|at| widths[**at] > least(**at)).max_by_key(|at| widths[**at])
@@ -293,6 +290,11 @@ pub(super) fn fitted_within<'r, R: AsRef<[T]>, T: AsRef<str>>(
         texts.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     });
     (lines, left_out)
+}
+
+/// The width of a line of these columns, with two blanks between them.
+fn line_width(columns: &[usize], width: impl Fn(usize) -> usize) -> usize {
+    columns.iter().map(|at| width(*at)).sum::<usize>() + 2 * columns.len().saturating_sub(1)
 }
 
 /// Returns a text of at most this many characters.

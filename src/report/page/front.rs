@@ -74,9 +74,9 @@ pub(super) fn title(data: &PageData) -> String {
 }
 
 fn completeness(data: &PageData) -> Markup {
-    let of = |state| data.calls.iter().filter(|call| call.state == state).count();
+    let states = [PageCallState::Failed, PageCallState::Missing, PageCallState::Suspended];
     let [failed, missing, suspended] =
-        [PageCallState::Failed, PageCallState::Missing, PageCallState::Suspended].map(of);
+        states.map(|state| data.calls.iter().filter(|call| call.state == state).count());
     let lacking = counted_lack(failed, missing, suspended);
     let rows = data.tables.iter().flat_map(|table| &table.rows).filter(|row| !row.is_excluded());
     let rows: Vec<&PageRow> = rows.collect();
@@ -105,13 +105,13 @@ fn counted_lack(failed: usize, missing: usize, suspended: usize) -> String {
 
 /// When calls were executed, and how long that took.
 fn when(calls: &[PageCall]) -> String {
-    let timed = || calls.iter().filter_map(|call| Some((call.end?, call.seconds.unwrap_or(0.0))));
-    let begin = timed().map(|(end, seconds)| end - (seconds * 1000.0) as i64).min();
-    let end = timed().map(|(end, _)| end).max();
+    let timed = calls.iter().filter_map(|call| Some((call.end?, call.seconds.unwrap_or(0.0))));
+    let begin = timed.clone().map(|(end, seconds)| end - (seconds * 1000.0) as i64).min();
+    let end = timed.clone().map(|(end, _)| end).max();
     let Some((begin, end)) = begin.zip(end) else {
         return "at times that are not published".to_owned();
     };
-    let took: f64 = timed().map(|(_, seconds)| seconds).sum();
+    let took: f64 = timed.map(|(_, seconds)| seconds).sum();
     let took =
         if took > 0.0 { format!(", {} of computing", duration(took)) } else { String::new() };
     let [day, last] = [begin, end].map(|time| in_utc(time, "%-d %B %Y"));
@@ -443,11 +443,11 @@ pub(super) fn failures(calls: &[PageCall], without_values: &[String]) -> Markup 
 
 /// The points of some calls: the short texts that they read.
 fn points(calls: &[&PageCall]) -> String {
-    let point = |call: &&PageCall| {
+    let points = calls.iter().map(|call| {
         let texts = call.texts.iter().map(|(name, text)| format!("{name}={}", text.trim_end()));
         texts.collect::<Vec<_>>().join(" ")
-    };
-    let mut points: Vec<String> = calls.iter().map(point).filter(|it| !it.is_empty()).collect();
+    });
+    let mut points: Vec<String> = points.filter(|it| !it.is_empty()).collect();
     points.sort_unstable();
     points.dedup();
     shortened(&points)

@@ -247,13 +247,13 @@ fn left_out(table: &MeasuredTable) -> Markup {
 fn first_rows(table: &PageTable, measured: &MeasuredTable) -> Markup {
     let hidden = measured.determined.iter().chain(&measured.constant);
     let names: Vec<&str> = hidden.map(|(name, _)| &**name).collect();
-    let shown = |at: &usize| !names.contains(&&*table.columns[*at]);
-    let places: Vec<usize> = (0..table.columns.len()).filter(shown).collect();
-    let is_number = |at: usize| {
-        let mut cells = table.rows.iter().map(|row| &row.cells[at]);
+    let mut places: Vec<usize> = (0..table.columns.len()).collect();
+    places.retain(|at| !names.contains(&&*table.columns[*at]));
+    let numbers = places.iter().map(|at| {
+        let mut cells = table.rows.iter().map(|row| &row.cells[*at]);
         cells.all(|cell| matches!(cell, CellValue::Number(_) | CellValue::Null))
-    };
-    let numbers: Vec<bool> = places.iter().map(|at| is_number(*at)).collect();
+    });
+    let numbers: Vec<bool> = numbers.collect();
     let has_status = table.rows.iter().any(|row| row.status.is_some());
     html! {
         p.hint { (left_out(measured)) }
@@ -274,18 +274,20 @@ fn first_rows(table: &PageTable, measured: &MeasuredTable) -> Markup {
     }
 }
 
+/// A line of a file in which tabs separate cells.
+fn tsv_line<'a>(cells: impl Iterator<Item = &'a str>) -> String {
+    let cells = cells.map(|cell| cell.replace(['\t', '\n', '\r'], " "));
+    cells.collect::<Vec<_>>().join("\t") + "\n"
+}
+
 /// All rows of a table, as a file to be saved.
 fn all_rows(table: &PageTable) -> Markup {
-    let line = |cells: &mut dyn Iterator<Item = &str>| {
-        let cells = cells.map(|cell| cell.replace(['\t', '\n', '\r'], " "));
-        cells.collect::<Vec<_>>().join("\t") + "\n"
-    };
     let has_status = table.rows.iter().any(|row| row.status.is_some());
     let status = has_status.then_some("status");
-    let mut file = line(&mut table.columns.iter().map(String::as_str).chain(status));
+    let mut file = tsv_line(table.columns.iter().map(String::as_str).chain(status));
     for row in &table.rows {
         let status = has_status.then(|| row.status.as_deref().unwrap_or("ok"));
-        file += &line(&mut row.cells.iter().map(CellValue::text).chain(status));
+        file += &tsv_line(row.cells.iter().map(CellValue::text).chain(status));
     }
     let address = format!(
         "data:text/tab-separated-values;base64,{}",
@@ -373,10 +375,10 @@ struct LevelChange<'a> {
 impl<'a> LevelComparison<'a> {
     /// Compares each column of a table by each axis of few texts or commits; by the axis with the fewest numbers, if there is none.
     fn all(table: &'a MeasuredTable) -> Vec<Self> {
-        let few = |at: &usize| (2..=LEVELS).contains(&table.axes[*at].levels.len());
-        let is_number = |at: &usize| table.axes[*at].kind == AxisKind::Number;
+        let axes =
+            (0..table.axes.len()).filter(|at| (2..=LEVELS).contains(&table.axes[*at].levels.len()));
         let (numbers, mut axes): (Vec<usize>, Vec<usize>) =
-            (0..table.axes.len()).filter(few).partition(is_number);
+            axes.partition(|at| table.axes[*at].kind == AxisKind::Number);
         if axes.is_empty() {
             axes.extend(numbers.into_iter().min_by_key(|at| table.axes[*at].levels.len()));
         }
@@ -408,28 +410,31 @@ impl<'a> LevelComparison<'a> {
         if pairs.len() > PAIRS {
             return Vec::new();
         }
+        pairs.iter().filter_map(|(levels, rows)| self.pair_in_words(*levels, rows)).collect()
+    }
+
+    /// The sentence on a pair of levels, if each of its comparisons has a ratio.
+    fn pair_in_words(&self, levels: [usize; 2], rows: &[&ComparedMedians]) -> Option<String> {
         let MeasuredColumn { name, measure } = &self.table.columns[self.column];
-        let sentence = |(levels, rows): ([usize; 2], Vec<&ComparedMedians>)| {
-            let [value, low, high] = ratio_texts(mean_ratio(rows.iter().copied())?);
-            let [old, new] = levels.map(|level| self.table.level(self.axis, level));
-            let count = |verdict| {
-                let count = rows.iter().filter(|row| row.verdict == verdict).count();
-                let word = match is_better(verdict, measure.better) {
-                    Some(true) => "better",
-                    Some(false) => "worse",
-                    None if verdict == ChangeVerdict::Less => "less",
-                    None => "more",
-                };
-                (count > 0).then(|| format!("{word} in {count}"))
+        let [value, low, high] = ratio_texts(mean_ratio(rows.iter().copied())?);
+        let [old, new] = levels.map(|level| self.table.level(self.axis, level));
+        let mut counts = Vec::new();
+        for verdict in [ChangeVerdict::Less, ChangeVerdict::More] {
+            let word = match is_better(verdict, measure.better) {
+                Some(true) => "better",
+                Some(false) => "worse",
+                None if verdict == ChangeVerdict::Less => "less",
+                None => "more",
             };
-            let counts = [ChangeVerdict::Less, ChangeVerdict::More].into_iter().filter_map(count);
-            let counts: Vec<String> = counts.collect();
-            let counts =
-                if counts.is_empty() { "decided in 0".to_owned() } else { counts.join(" and ") };
-            let all = counted(rows.len(), "comparison");
-            Some(format!("{name} from {old} to {new}: ×{value} [{low}, {high}], {counts} of {all}"))
-        };
-        pairs.into_iter().filter_map(sentence).collect()
+            let count = rows.iter().filter(|row| row.verdict == verdict).count();
+            if count > 0 {
+                counts.push(format!("{word} in {count}"));
+            }
+        }
+        let counts =
+            if counts.is_empty() { "decided in 0".to_owned() } else { counts.join(" and ") };
+        let all = counted(rows.len(), "comparison");
+        Some(format!("{name} from {old} to {new}: ×{value} [{low}, {high}], {counts} of {all}"))
     }
 
     fn draw(&self) -> Markup {
@@ -479,7 +484,6 @@ impl<'a> LevelComparison<'a> {
 /// The points of an axis with their others alike: each level after the first with that one, and commits with the last one before that was measured.
 fn rows_of<'a>(table: &'a MeasuredTable, axis: usize, column: usize) -> Vec<LevelChange<'a>> {
     let is_commit = table.axes[axis].kind == AxisKind::Commit;
-    let values = |point: &'a MeasuredPoint| (&*point.values[column], &*point.spelled[column]);
     // Points are in the order of levels, so what a point is compared with comes before it.
     let mut bases: HashMap<Vec<usize>, &MeasuredPoint> = HashMap::new();
     let mut rows = Vec::new();
@@ -492,7 +496,8 @@ fn rows_of<'a>(table: &'a MeasuredTable, axis: usize, column: usize) -> Vec<Leve
             } else {
                 SideKind::Measured(CONFIDENCE)
             };
-            let compared = ComparedMedians::new([values(old), values(new)], kind, THRESHOLD);
+            let values = [old, new].map(|point| (&*point.values[column], &*point.spelled[column]));
+            let compared = ComparedMedians::new(values, kind, THRESHOLD);
             rows.push(LevelChange { sides: [old, new], compared });
         }
         if is_commit || level == 0 {

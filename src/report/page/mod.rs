@@ -51,12 +51,11 @@ const SCRIPT: [&str; 8] = [
 /// Fails if the data cannot be written as JSON.
 pub fn page(data: &PageData, drawing: &[u8], omissions: &[String]) -> io::Result<Vec<u8>> {
     let json = json_of(data)?;
-    let measured = |table| (table, MeasuredTable::of(table));
-    let tables: Vec<(&PageTable, MeasuredTable)> = data.tables.iter().map(measured).collect();
-    let is_picture = |it: &ce_queries::page::OutputContents| {
-        it.held.is_ok() && matches!(it.format, OutputFormat::Picture(_))
-    };
-    let has_figures = data.outputs.iter().flat_map(|it| &it.contents).any(is_picture);
+    let tables = data.tables.iter().map(|table| (table, MeasuredTable::of(table)));
+    let tables: Vec<(&PageTable, MeasuredTable)> = tables.collect();
+    let mut contents = data.outputs.iter().flat_map(|it| &it.contents);
+    let has_figures =
+        contents.any(|it| it.held.is_ok() && matches!(it.format, OutputFormat::Picture(_)));
     let comparisons = measurements::compared(&tables);
     let head = front::head(data, &tables, &comparisons, omissions).into_string();
     let study = data.study.as_ref();

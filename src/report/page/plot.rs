@@ -59,9 +59,9 @@ pub(super) struct AxisScale {
 impl AxisScale {
     /// The place of a value, from 0 to 1.
     pub(super) fn at(self, value: f64) -> f64 {
-        let on = |value: f64| if self.is_log { value.ln() } else { value };
-        let span = on(self.high) - on(self.low);
-        if span == 0.0 { 0.5 } else { (on(value) - on(self.low)) / span }
+        let [value, low, high] =
+            [value, self.low, self.high].map(|it| if self.is_log { it.ln() } else { it });
+        if high == low { 0.5 } else { (value - low) / (high - low) }
     }
 
     /// The scale of what is measured.
@@ -77,9 +77,9 @@ impl AxisScale {
     /// The scale of numbers on the axis of points, which are in order.
     fn of_levels(levels: &[f64]) -> Self {
         let (least, largest) = (levels[0], levels[levels.len() - 1]);
-        let steps = || levels.windows(2).map(|pair| pair[1] / pair[0]);
+        let steps = levels.windows(2).map(|pair| pair[1] / pair[0]);
         let (small, large) =
-            steps().fold((f64::MAX, 0.0_f64), |(a, b), step| (a.min(step), b.max(step)));
+            steps.fold((f64::MAX, 0.0_f64), |(a, b), step| (a.min(step), b.max(step)));
         let is_even =
             levels.len() > 2 && small >= 1.5 && large / small <= 1.5 && largest > 4.0 * least;
         let is_log = least > 0.0 && (largest / least >= 50.0 || is_even);
@@ -122,17 +122,17 @@ struct Roles {
 
 impl Roles {
     fn of(axes: &[PointAxis]) -> Option<Self> {
-        let most = |kind| {
+        let kinds = [AxisKind::Commit, AxisKind::Number, AxisKind::Text];
+        let x = kinds.into_iter().find_map(|kind| {
             let found = (0..axes.len()).filter(|at| axes[*at].kind == kind);
             found.max_by_key(|at| (axes[*at].levels.len(), std::cmp::Reverse(*at)))
-        };
-        let kinds = [AxisKind::Commit, AxisKind::Number, AxisKind::Text];
-        let x = kinds.into_iter().find_map(most)?;
-        let rest = || (0..axes.len()).filter(move |at| *at != x);
-        let few = |at: &usize| axes[*at].levels.len() <= SERIES;
-        let is_text = |at: &usize| axes[*at].kind == AxisKind::Text;
-        let series = rest().filter(few).find(is_text).or_else(|| rest().find(few));
-        Some(Self { x, series, panels: rest().filter(|at| Some(*at) != series).collect() })
+        })?;
+        let mut panels: Vec<usize> = (0..axes.len()).filter(|at| *at != x).collect();
+        let mut few = panels.iter().copied().filter(|at| axes[*at].levels.len() <= SERIES);
+        let text = few.clone().find(|at| axes[*at].kind == AxisKind::Text);
+        let series = text.or_else(|| few.next());
+        panels.retain(|at| Some(*at) != series);
+        Some(Self { x, series, panels })
     }
 }
 
@@ -221,9 +221,8 @@ impl<'a> Plot<'a> {
     }
 
     fn title(&self) -> String {
-        let name = |at: &usize| self.table.axes[*at].name.clone();
-        let others: Vec<String> =
-            self.roles.series.iter().chain(&self.roles.panels).map(name).collect();
+        let others = self.roles.series.iter().chain(&self.roles.panels);
+        let others: Vec<&str> = others.map(|at| &*self.table.axes[*at].name).collect();
         let each = match &others[..] {
             [] => String::new(),
             others => format!(", for each {}", others.join(" and ")),
@@ -360,8 +359,8 @@ impl Canvas<'_> {
                 self.plot.across.ticks().into_iter().map(|tick| (tick, short(tick))).collect()
             }
             AxisKind::Number => {
-                let level = |text: &String| (text.parse().unwrap_or_default(), grouped(text));
-                axis.levels.iter().map(level).collect()
+                let levels = axis.levels.iter();
+                levels.map(|text| (text.parse().unwrap_or_default(), grouped(text))).collect()
             }
             _ => {
                 let every = shown.div_ceil(12);
