@@ -208,11 +208,11 @@ impl CompareMedians {
         let files: Vec<&Path> = self.of.typed.typed().collect();
         match (&files[..], &self.by) {
             ([file], Some(by)) => {
-                let table = table_in_file(file)?;
+                let table = read_table_file(file)?;
                 self.print(&by.of(&table), [""; 2], out)
             }
             ([old, new], None) => {
-                let tables = [table_in_file(old)?, table_in_file(new)?];
+                let tables = [read_table_file(old)?, read_table_file(new)?];
                 let titles = [old, new].map(|path| path.display().to_string());
                 let tables = MedianTables::Tables([&tables[0], &tables[1]]);
                 self.print(&tables, titles.each_ref().map(String::as_str), out)
@@ -280,7 +280,7 @@ impl CompareMedians {
 }
 
 /// Reads the table in a file.
-fn table_in_file(path: &Path) -> Result<SweepTable, Error> {
+fn read_table_file(path: &Path) -> Result<SweepTable, Error> {
     let contents = fs::read(path)
         .map_err(|source| SidesError::Read { path: path.display().to_string(), source })?;
     Ok(read_table(path, &contents)?)

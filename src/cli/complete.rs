@@ -298,7 +298,7 @@ fn answer(command: &Command, words: &[OsString]) -> Answer {
         return Answer { candidates: option_candidates(cursor.command), ..Answer::default() };
     }
     if cursor.is_subcommand() {
-        return Answer { candidates: subcommands(cursor.command), ..Answer::default() };
+        return Answer { candidates: subcommand_candidates(cursor.command), ..Answer::default() };
     }
     let Some(argument) = cursor.argument else { return Answer::default() };
     let mut answer = cursor.values(argument);
@@ -538,7 +538,8 @@ fn option_candidates(command: &Command) -> Vec<(String, String)> {
     long
 }
 
-fn subcommands(command: &Command) -> Vec<(String, String)> {
+/// The subcommands of a command, with the first line of their help.
+fn subcommand_candidates(command: &Command) -> Vec<(String, String)> {
     let shown = command.get_subcommands().filter(|it| !it.is_hide_set());
     shown.map(|it| (it.get_name().to_owned(), first_line(it.get_about()))).collect()
 }

@@ -21,8 +21,8 @@ use ce_files::manifest::{DirectoryError, Manifest, Scan};
 use ce_history::{Filter, History, TakenOver};
 use ce_model::digest::DIRTY;
 use ce_model::exit::{Exit, Explain};
-use ce_model::file_hints;
 use ce_model::humanize::{counted, parse_number, parse_seconds};
+use ce_model::system_hints;
 use ce_storage::records::CallRecord;
 use ce_storage::{Defect, Entry, Maintenance, Record, Storage};
 
@@ -332,7 +332,7 @@ impl Explain for NotAValue {
             DirectoryError::Io { path: entry, source } => {
                 let entry = Some(OsStr::from_bytes(entry)).filter(|entry| !entry.is_empty());
                 let path = Path::new(&self.path);
-                file_hints::for_directory(&entry.map_or(path.into(), |it| path.join(it)), source)
+                system_hints::for_directory(&entry.map_or(path.into(), |it| path.join(it)), source)
             }
             error => error.hint(),
         }

@@ -446,11 +446,9 @@ impl DiffReport<'_> {
     /// A file on each side.
     fn sides_json(&self, sources: [Option<Source>; 2]) -> [Value; 2] {
         [0, 1].map(|at| {
-            let (side, source) = (self.sides[at], sources[at]);
-            source.map_or(
-                Value::Null,
-                |it| json!({ "file": side.name(it), "contents": side.digest(it) }),
-            )
+            let Some(source) = sources[at] else { return Value::Null };
+            let side = self.sides[at];
+            json!({ "file": side.name(source), "contents": side.digest(source) })
         })
     }
 }

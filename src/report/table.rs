@@ -63,11 +63,11 @@ pub fn sweep_table(
     }
     let state_names = STATE.iter().chain(attested.map(|_| &"attested"));
     let of_row = state_names.clone().map(|name| unlike(name, &table.names));
-    let of_table = table.names.iter().map(|name| match format {
+    let titles = table.names.iter().map(|name| match format {
         TableFormat::Text => with_unit(name, &table.measures),
         _ => name.clone(),
     });
-    let header = of_table.chain(of_row).map(Cow::Owned).collect();
+    let header = titles.chain(of_row).map(Cow::Owned).collect();
     let shown = match format {
         TableFormat::Text => ShownState {
             call: table.is_shared(),
@@ -82,7 +82,7 @@ pub fn sweep_table(
         cells.chain(state(row, &shown).into_iter().chain(attested).map(Cow::Owned)).collect()
     });
     let lines: Vec<Vec<Cow<'_, str>>> = std::iter::once(header).chain(rows).collect();
-    let of_table = (0..table.names.len()).map(|at| {
+    let styles_of_table = (0..table.names.len()).map(|at| {
         let is_number = table
             .rows
             .iter()
@@ -95,7 +95,7 @@ pub fn sweep_table(
         narrowest: if *name == "reason" { REASON_WIDTH } else { 0 },
         may_be_left_out: LEAST_USE.contains(name),
     });
-    let styles: Vec<ColumnStyle> = of_table.chain(of_state).collect();
+    let styles: Vec<ColumnStyle> = styles_of_table.chain(of_state).collect();
     print(format, &lines, (&styles, table.names.len() + 1), out)
 }
 

@@ -10,10 +10,10 @@ use ce_exchange::ResultsError;
 use ce_executor::{ExecuteError, Status};
 use ce_git::{AbsentObject, Changed, NotCloned, SourceError};
 use ce_model::exit::{Exit, Explain};
-use ce_model::file_hints;
 use ce_model::plan::{CallId, PointsFault};
 use ce_model::resources::WrongAmount;
 use ce_model::sweep::{self, ExclusionFault, SheetProblem, TableFault};
+use ce_model::system_hints;
 use ce_storage::records::{FailedCall, FailureRecord, OutputSource};
 use ce_storage::{
     Equivalent, Holder, LogTail, OutputLocation, Outputs, PriorAttempt, PublishError, ResultName,
@@ -640,7 +640,7 @@ impl Explain for EvaluateError {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Threads(_) => Some(file_hints::raising_limits()),
+            Self::Threads(_) => Some(system_hints::raising_limits()),
             Self::Storage(error) => error.hint(),
             Self::Output(error) => error.hint(),
         }

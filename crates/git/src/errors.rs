@@ -11,7 +11,7 @@ use crate::GitResult;
 use crate::opening::{NoRepository, Untrusted};
 use ce_model::digest::SHORT;
 use ce_model::exit::Explain;
-use ce_model::file_hints;
+use ce_model::system_hints;
 
 /// The reason why the repository that a directory is in cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -60,7 +60,7 @@ impl UnreadableRepository {
 impl Explain for UnreadableRepository {
     fn hint(&self) -> Option<String> {
         Some(match self {
-            Self::Directory { path, source } => return file_hints::for_directory(path, source),
+            Self::Directory { path, source } => return system_hints::for_directory(path, source),
             Self::NoRepository(_) => no_repository().to_owned(),
             Self::Untrusted(top) => hint_to_trust(top.display()),
             Self::Git { source, .. } => hint_for_unreadable(&**source).to_owned(),

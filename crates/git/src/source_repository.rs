@@ -14,7 +14,7 @@ use super::submodules::{Repositories, object, tree_of};
 use super::{GitResult, Trees, discovery, from, object_id, revision, top};
 use ce_model::digest::ObjectId;
 use ce_model::exit::Explain;
-use ce_model::file_hints;
+use ce_model::system_hints;
 
 /// The repositories that a task may read, each opened once.
 #[derive(Debug)]
@@ -144,7 +144,9 @@ impl Explain for SourceError {
             Self::Revision { path, .. } => format!("git -C {} fetch --tags", path.display()),
             Self::Path { fault: A_FILE, .. } => "name the directory that holds it".to_owned(),
             Self::Git { source, .. } => hint_for_unreadable(&**source).to_owned(),
-            Self::Directory { path, source, .. } => return file_hints::for_directory(path, source),
+            Self::Directory { path, source, .. } => {
+                return system_hints::for_directory(path, source);
+            }
             Self::Path { fault: A_LINK, .. } => {
                 "name the directory that the link leads to".to_owned()
             }

@@ -184,11 +184,6 @@ pub struct Resources {
 /// Characters in options of launchers that a [class](Resources::class) has in another form, in the order of their replacement.
 const SPECIAL: [(char, &str); 4] = [('%', "%25"), (',', "%2C"), (' ', "%20"), ('/', "%2F")];
 
-/// The line that asks for a number of a resource, if one is asked for.
-fn number_line(resource: Resource, number: Option<NonZeroU32>) -> Option<String> {
-    number.map(|number| format!("{} {number}", resource.word()))
-}
-
 impl Resources {
     /// Asks for an amount of a resource.
     pub fn set(&mut self, resource: Resource, text: &str) -> Result<(), AmountError> {
@@ -279,6 +274,11 @@ impl Resources {
             exclusive: self.exclusive || other.exclusive,
         }
     }
+}
+
+/// The line that asks for a number of a resource, if one is asked for.
+fn number_line(resource: Resource, number: Option<NonZeroU32>) -> Option<String> {
+    number.map(|number| format!("{} {number}", resource.word()))
 }
 
 /// Writes a time in the largest unit of which it is a multiple.

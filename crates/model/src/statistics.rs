@@ -123,9 +123,9 @@ impl Measurements {
             (0, _) => return None,
             found => found,
         };
-        let ranks = [[rank, (rank + 1).min(n)], [n + 1 - rank, (n - rank).max(1)]];
-        let [low, high] = ranks.map(|ranks| {
-            let [outer, inner] = ranks.map(|rank| scale(self.0[rank - 1]));
+        let ends = [[rank, (rank + 1).min(n)], [n + 1 - rank, (n - rank).max(1)]];
+        let [low, high] = ends.map(|end| {
+            let [outer, inner] = end.map(|at| scale(self.0[at - 1]));
             match share {
                 0.0 => outer,
                 _ => (1.0 - share) * outer + share * inner,
@@ -140,7 +140,8 @@ fn decimal_mean(low: f64, high: f64) -> f64 {
     if low == high { low } else { exact_mean(low, high).unwrap_or(low / 2.0 + high / 2.0) }
 }
 
-/// The mean of two numbers without the error of a sum, if their digits fit into an `i128`.
+/// The mean of two numbers as they are spelled, rounded once. `None` if one is not finite, or if their last digits are more than 20
+/// places apart.
 fn exact_mean(low: f64, high: f64) -> Option<f64> {
     let ((a, a_exponent), (b, b_exponent)) = (decimal_parts(low)?, decimal_parts(high)?);
     let exponent = a_exponent.min(b_exponent);

@@ -68,10 +68,9 @@ impl ComparedMedians {
             let verdict = ChangeVerdict::TooFew;
             return Self { change: None, verdict, is_coarse: false, is_rounded: false };
         };
-        let known = kind.with_resolution(resolution(sides));
-        let (change, verdict) = statistics::compare(&old, &new, known, threshold);
-        let finer = kind.with_resolution(0.0);
-        let (finer, finer_verdict) = statistics::compare(&old, &new, finer, threshold);
+        let [coarse, fine] = [resolution(sides), 0.0].map(|it| kind.with_resolution(it));
+        let (change, verdict) = statistics::compare(&old, &new, coarse, threshold);
+        let (finer, finer_verdict) = statistics::compare(&old, &new, fine, threshold);
         let is_coarse = change.zip(finer).is_some_and(|(change, finer)| {
             let [ends, finer_ends] = [change, finer].map(|it| [it.estimate.low, it.estimate.high]);
             ends.into_iter().zip(finer_ends).any(|(end, finer)| {
@@ -296,7 +295,7 @@ pub struct MedianRow {
 }
 
 impl MedianRow {
-    /// The size of the change, in either direction, and whether it is a ratio: these are sorted by their logarithms.
+    /// Whether the change is a ratio, and its size in either direction: of a ratio, that of its logarithm.
     fn size(&self) -> Option<(bool, f64)> {
         let change = self.compared.and_then(|it| it.change)?;
         let value = change.estimate.value;

@@ -13,7 +13,7 @@ use ce_git::LastChange;
 use ce_model::humanize::{counted, duration, size};
 use ce_model::statistics::Measurements;
 use ce_queries::page::{
-    GivenInput, GivenValue, MeasuredTable, NotHeld, OutputContents, OutputFormat, PageCall,
+    FileFormat, GivenInput, GivenValue, MeasuredTable, NotHeld, OutputContents, PageCall,
     PageCallState, PageData, PageOutput, PageRow, PageStudy, PageTable,
 };
 use maud::{Markup, PreEscaped, html};
@@ -234,12 +234,12 @@ fn result(output: &PageOutput) -> Markup {
     };
     let shown = String::from_utf8_lossy(bytes);
     match contents.format {
-        OutputFormat::Picture(_) => html! {
+        FileFormat::Picture(_) => html! {
             img alt=(text(&format!("{}, a picture", name(output)))) src=(address(contents, bytes));
         },
-        OutputFormat::Table(separator) => rows(&shown, separator),
-        OutputFormat::Markdown => html! { div.markdown { (markdown(&shown)) } },
-        OutputFormat::Json | OutputFormat::JsonLines | OutputFormat::Text => {
+        FileFormat::Table(separator) => rows(&shown, separator),
+        FileFormat::Markdown => html! { div.markdown { (markdown(&shown)) } },
+        FileFormat::Json | FileFormat::JsonLines | FileFormat::Text => {
             let end = (0..=TEXT.min(shown.len())).rev().find(|at| shown.is_char_boundary(*at));
             let (begin, rest) = shown.split_at(end.unwrap_or_default());
             html! {
@@ -247,7 +247,7 @@ fn result(output: &PageOutput) -> Markup {
                 @if !rest.is_empty() { p.hint { "The first " (size(TEXT as u64)) " of " (size(contents.size)) "." } }
             }
         }
-        OutputFormat::Other => html! { p { "A file of " (size(contents.size)) "." } },
+        FileFormat::Other => html! { p { "A file of " (size(contents.size)) "." } },
     }
 }
 
@@ -339,8 +339,8 @@ fn address(contents: &OutputContents, bytes: &[u8]) -> String {
     let encoded = data_encoding::BASE64.encode(bytes);
     // Browsers show a text of another type as a text only if they know that type.
     let kind = match contents.format {
-        OutputFormat::Picture(kind) => kind,
-        OutputFormat::Other => contents.format.media_type(),
+        FileFormat::Picture(kind) => kind,
+        FileFormat::Other => contents.format.media_type(),
         _ => "text/plain;charset=utf-8",
     };
     format!("data:{kind};base64,{encoded}")
@@ -367,7 +367,7 @@ fn caption(output: &PageOutput) -> Markup {
 }
 
 /// The name of the file that an output is saved as.
-fn saved_name(output: &PageOutput, format: OutputFormat) -> String {
+fn saved_name(output: &PageOutput, format: FileFormat) -> String {
     let name = output.output.trim_end_matches('/');
     let name = match format.suffix() {
         suffix if suffix.is_empty() || name.contains('.') => name.to_owned(),

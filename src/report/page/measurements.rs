@@ -274,7 +274,7 @@ fn first_rows(table: &PageTable, measured: &MeasuredTable) -> Markup {
     }
 }
 
-/// A line of a file in which tabs separate cells.
+/// A line of a file in which tabs separate cells. Tabs and ends of lines in cells become blanks.
 fn tsv_line<'a>(cells: impl Iterator<Item = &'a str>) -> String {
     let cells = cells.map(|cell| cell.replace(['\t', '\n', '\r'], " "));
     cells.collect::<Vec<_>>().join("\t") + "\n"

@@ -18,7 +18,7 @@ use std::io::{self, Write};
 use super::compared_medians::significant;
 use super::terminal::harmless;
 use ce_model::digest::Blake3;
-use ce_queries::page::{MeasuredTable, OutputFormat, PageData, PageTable};
+use ce_queries::page::{FileFormat, MeasuredTable, PageData, PageTable};
 use data_encoding::BASE64;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
@@ -55,7 +55,7 @@ pub fn page(data: &PageData, drawing: &[u8], omissions: &[String]) -> io::Result
     let tables: Vec<(&PageTable, MeasuredTable)> = tables.collect();
     let mut contents = data.outputs.iter().flat_map(|it| &it.contents);
     let has_figures =
-        contents.any(|it| it.held.is_ok() && matches!(it.format, OutputFormat::Picture(_)));
+        contents.any(|it| it.held.is_ok() && matches!(it.format, FileFormat::Picture(_)));
     let comparisons = measurements::compared(&tables);
     let head = front::head(data, &tables, &comparisons, omissions).into_string();
     let study = data.study.as_ref();
@@ -135,8 +135,8 @@ struct ShownUnit {
 /// Parts of a second, and how many of each are one.
 const UNITS_OF_TIME: [(&str, f64); 4] = [("s", 1.0), ("ms", 1e3), ("µs", 1e6), ("ns", 1e9)];
 
-/// At least this many of a unit are shown.
-const SMALLEST_NUMBER: f64 = 0.3;
+/// The largest value of a column is at least this many of the unit in which it is shown.
+const LEAST_LARGEST: f64 = 0.3;
 
 impl ShownUnit {
     /// Chooses the unit for values of a column with this unit.
@@ -144,7 +144,7 @@ impl ShownUnit {
         let largest = values.map(f64::abs).filter(|it| it.is_finite()).fold(0.0, f64::max);
         let shown = match unit {
             Some("s") if largest > 0.0 => {
-                UNITS_OF_TIME.into_iter().find(|(_, factor)| largest * factor >= SMALLEST_NUMBER)
+                UNITS_OF_TIME.into_iter().find(|(_, factor)| largest * factor >= LEAST_LARGEST)
             }
             _ => None,
         };

@@ -12,11 +12,11 @@ use ce_files::manifest::Scan;
 use ce_git::{SourceError, SourceRepositories, Trees};
 use ce_model::digest::Digest;
 use ce_model::exit::{Exit, Explain};
-use ce_model::file_hints;
 use ce_model::humanize::counted;
 use ce_model::name::InputName;
 use ce_model::plan::{Plan, PointSelection};
 use ce_model::suggest::nearest;
+use ce_model::system_hints;
 use ce_model::task::{FileContents, InputId, RecordedTree, Task, TaskFile, TaskTree, TreeCommit};
 use ce_model::template::MAX_TEXT;
 use ce_storage::{Input, InputSource, StorageError};
@@ -453,9 +453,9 @@ impl Explain for InputError {
             Self::Input { name, source, .. } if source.kind() == io::ErrorKind::Other => {
                 Some(format!("give another file or directory, or -p {name}=TEXT"))
             }
-            Self::Input { path, source, .. } => file_hints::for_reading(Path::new(path), source),
+            Self::Input { path, source, .. } => system_hints::for_reading(Path::new(path), source),
             Self::InputValue { source: error @ StorageError::Io { path, source, .. }, .. } => {
-                file_hints::for_reading(path, source).or_else(|| error.hint())
+                system_hints::for_reading(path, source).or_else(|| error.hint())
             }
             Self::InputValue { source, .. } => source.hint(),
             Self::OwnFile { .. } => Some(

@@ -7,13 +7,13 @@
 //! A worker has a session of its own: [`WorkerSession`].
 
 mod call_inspection;
-mod cancel_suspended;
 mod inputs;
 mod interrupts;
+mod jobs_and_points;
 mod options;
-mod published_jobs;
 mod run_as_slurm_job;
 mod submitted_workers;
+mod suspension_session;
 mod worker_session;
 
 use std::num::NonZeroUsize;
@@ -37,8 +37,8 @@ use ce_executor::{ExecuteError, Executor, Offer, Reach, Status};
 use ce_files::cache::Cache;
 use ce_git::{SourceRepositories, Trees};
 use ce_model::exit::Explain;
-use ce_model::file_hints;
 use ce_model::plan::{CallId, Plan, PlannedSweep, PointSelection, Source, SweepRows};
+use ce_model::system_hints;
 use ce_model::task::Task;
 use ce_storage::records::RunState;
 use ce_storage::{InputSource, Patience, Storage, StorageError};
@@ -46,15 +46,15 @@ use ce_storage::{InputSource, Patience, Storage, StorageError};
 pub use self::call_inspection::{
     CallNameError, InspectionError, InspectionSession, find_call, named_call, named_job, print_log,
 };
-pub use self::cancel_suspended::{SuspensionError, SuspensionSession};
 pub use self::inputs::{BoundTask, InputError, check_trees};
 pub use self::interrupts::Stop;
-pub use self::options::{Frontend, Given, InputReading, Place, RunOptions};
-pub use self::published_jobs::{
+pub use self::jobs_and_points::{
     FinishedJobs, Kept, PointsFile, RangeError, check_own_sheets, check_selection,
     expand_own_sheets, find_job, find_jobs, for_each, open_finished, record_later_use,
 };
+pub use self::options::{Frontend, Given, InputReading, Place, RunOptions};
 pub use self::run_as_slurm_job::{RunJobRequest, is_to_be_handed_over, own_token, retain_waiting};
+pub use self::suspension_session::{SuspensionError, SuspensionSession};
 pub use self::worker_session::{WorkerOptions, WorkerSession, scheduler_job, time_left};
 pub use ce_model::exit::{Error, Exit};
 
@@ -138,7 +138,7 @@ impl Session {
         let notices = Arc::new(StorageNotices::new(options.frontend));
         let opened = open(notices.patience(interrupts.asked(), options.quiet));
         let storage = unless_interrupted(opened, &interrupts)?.until(interrupts.asked());
-        published_jobs::record_use(&storage, dir)?;
+        jobs_and_points::record_use(&storage, dir)?;
         let mut session =
             Self::with(storage, dir, options, Some((Arc::clone(&executor), interrupts)));
         session.notices = notices;
@@ -601,7 +601,7 @@ impl Explain for BeginError {
     }
 
     fn hint(&self) -> Option<String> {
-        Some(file_hints::raising_limits())
+        Some(system_hints::raising_limits())
     }
 }
 
@@ -636,7 +636,7 @@ impl Explain for WriteError {
     }
 
     fn hint(&self) -> Option<String> {
-        file_hints::for_writing(Path::new(&self.path), &self.source)
+        system_hints::for_writing(Path::new(&self.path), &self.source)
     }
 }
 

@@ -271,8 +271,8 @@ fn join(keeper: i32) -> rustix::io::Result<()> {
     move_into_thread_name_spaces(keeper.as_fd(), all)
 }
 
-/// Gives this process the user, the directory and the privileges of an execution. It ends with the task.
-fn become_execution(user: InsideUser) -> Result<(), StepError> {
+/// Gives this process the user, the directory and the privileges that `exec` has, and lets it die with the task.
+fn prepare_for_exec(user: InsideUser) -> Result<(), StepError> {
     user.assume()?;
     chdir(TMP).map_err(at("enter", TMP))?;
     give_up_privileges(CapabilitySet::empty())?;
@@ -283,7 +283,7 @@ fn become_execution(user: InsideUser) -> Result<(), StepError> {
 
 /// Becomes `exec`, in the namespaces of the keeper. Returns only if that is not possible, and why.
 fn become_exec(spec: &SandboxSpec, user: InsideUser) -> StepError {
-    match become_execution(user) {
+    match prepare_for_exec(user) {
         // It has the environment that its launcher was given, and what that has set.
         Ok(()) => at("start", &spec.exec)(Command::new(&spec.exec).args(&spec.arguments).exec()),
         Err(failed) => failed,

@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use std::{fs, io};
 
-use super::command_timeout::{Client, CommandFailure};
+use super::command_runner::{Client, CommandFailure};
 use super::worker_jobs::word;
 use super::{
     ArrayTask, BatchScheduler, CancelScope, JobState, JobToken, ScheduledJob, SchedulerError,

@@ -2,12 +2,12 @@
 //!
 //! A [`BatchScheduler`] is known in depth, as Slurm is, or by three commands of its users: [`CommandScheduler`]. A submission has a random
 //! [`JobToken`], which its submitter writes down before it begins. `pool` decides what to ask: it is pure, and knows neither processes
-//! nor the time. `command_timeout` executes what is asked with, for a limited time.
+//! nor the time. `command_runner` executes what is asked with, for a limited time.
 //! A scheduler is only the second opinion: what it does not answer is unknown, and a worker is alive once it has said hello.
 //!
 //! [`WorkerSettings`] are the settings that all schedulers have: `compeval.SCHEDULER.*`.
 
-mod command_timeout;
+mod command_runner;
 mod commands;
 mod pool;
 mod worker_jobs;
@@ -20,8 +20,8 @@ use ce_model::exit::Explain;
 use ce_model::humanize;
 use ce_model::resources::Resources;
 
-pub use self::command_timeout::haste;
-pub(crate) use self::command_timeout::{Client, CommandFailure};
+pub use self::command_runner::haste;
+pub(crate) use self::command_runner::{Client, CommandFailure};
 pub use self::commands::{CommandScheduler, CommandSettings, CommandSettingsError};
 pub use self::pool::{PoolAction, WorkerDemand, WorkerPool};
 pub use self::worker_jobs::{

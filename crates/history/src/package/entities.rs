@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use super::{Package, name_of_node};
 use crate::History;
 use ce_model::digest::Digest;
-use ce_model::file_formats::OutputFormat;
+use ce_model::file_format::FileFormat;
 use ce_model::task::{Node, NodeId, Task};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -318,7 +318,7 @@ pub(super) fn described(entity: &mut Entity, name: &str, contents: &Digest) {
     } else {
         entity.with("contentSize", contents.size.to_string());
         entity.with("sha1", contents.sha1.full());
-        entity.with("encodingFormat", OutputFormat::media_type_of(name, || None));
+        entity.with("encodingFormat", FileFormat::media_type_of(name, || None));
     }
 }
 

@@ -39,8 +39,7 @@ use serde::Serialize;
 
 pub use self::attribution::{Attribution, AttributionError, AttributionFault, Contributor};
 pub use self::licence::{LicenceFault, LicenceName};
-pub use self::run_crate::crate_texts;
-pub use self::run_crate::{CrateError, CrateFacts, RunCrate};
+pub use self::run_crate::{CrateError, CrateFacts, RunCrate, crate_texts};
 pub use self::write::{
     BadFile, Citation, Package, PackageError, PackageKind, PackagedValue, copy, job_of, vacant,
 };

@@ -22,7 +22,7 @@ use ce_git::{Config, Snapshot};
 use ce_model::digest::Digest;
 use ce_model::exit::Explain;
 use ce_model::expression::Text;
-use ce_model::file_formats::OutputFormat;
+use ce_model::file_format::FileFormat;
 use ce_model::sweep::path_part;
 use ce_model::task::{Computation, Node, NodeId, Task, WORKFLOW_TEXT};
 use ce_storage::records::{
@@ -32,6 +32,49 @@ use ce_storage::{Entry, RecipeRow, Record, ResultName, Storage, StorageError};
 use ce_task::load::{self, LoadError};
 use jiff::Timestamp;
 use serde_json::Value;
+
+/// The file with the metadata of a crate.
+pub(super) const METADATA: &str = "ro-crate-metadata.json";
+
+/// The definitions of the terms of the metadata.
+const CONTEXTS: [&str; 2] =
+    ["https://w3id.org/ro/crate/1.1/context", "https://w3id.org/ro/terms/workflow-run/context"];
+
+/// The format of the file with the metadata.
+const SPECIFICATION: &str = "https://w3id.org/ro/crate/1.1";
+
+/// The profiles that a crate follows: address, name, version.
+const PROFILES: [(&str, &str, &str); 4] = [
+    ("https://w3id.org/ro/wfrun/process/0.5", "Process Run Crate", "0.5"),
+    ("https://w3id.org/ro/wfrun/workflow/0.5", "Workflow Run Crate", "0.5"),
+    ("https://w3id.org/ro/wfrun/provenance/0.5", "Provenance Run Crate", "0.5"),
+    (WORKFLOW_PROFILE, "Workflow RO-Crate", "1.0"),
+];
+
+/// The profile that the file with the metadata follows, too.
+const WORKFLOW_PROFILE: &str = "https://w3id.org/workflowhub/workflow-ro-crate/1.0";
+
+/// The profile that a workflow follows.
+const BIOSCHEMAS: &str = "https://bioschemas.org/profiles/ComputationalWorkflow/1.0-RELEASE";
+
+/// The formats of files that a crate has beside those of the package: type, address and name.
+const PLAIN_TEXT: [&str; 3] =
+    ["text/plain", "https://www.nationalarchives.gov.uk/PRONOM/x-fmt/111", "Plain Text File"];
+const MARKDOWN: [&str; 3] =
+    ["text/markdown", "https://www.nationalarchives.gov.uk/PRONOM/fmt/1149", "Markdown"];
+
+/// The greatest size of a file that is read to find its type, in bytes.
+const MOST_READ: u64 = 1 << 20;
+
+/// The language of workflows.
+const LANGUAGE: &str = "#workflow-language";
+
+/// The id of the run of CompEval.
+const ORGANIZATION: &str = "#run";
+
+/// The units of what executions use.
+const SECOND_UNIT: &str = "https://qudt.org/vocab/unit/SEC";
+const BYTE_UNIT: &str = "https://qudt.org/vocab/unit/BYTE";
 
 /// The facts about a job that a user wants to publish.
 #[derive(Clone, Debug, Default)]
@@ -47,22 +90,22 @@ pub struct CrateFacts {
 /// A job, and all that a crate says of it and no record does.
 #[derive(Debug)]
 pub struct RunCrate<'a> {
-    pub(super) storage: &'a Storage,
-    pub(super) history: &'a History,
-    pub(super) entry: &'a Entry,
-    pub(super) job: &'a JobRecord,
-    pub(super) task: Task,
-    pub(super) facts: CrateFacts,
+    storage: &'a Storage,
+    history: &'a History,
+    entry: &'a Entry,
+    job: &'a JobRecord,
+    task: Task,
+    facts: CrateFacts,
     /// The text of the workflow.
-    pub(super) workflow: String,
-    pub(super) attribution: Attribution,
+    workflow: String,
+    attribution: Attribution,
     /// All whom the crate names, each once.
     people: Vec<Contributor>,
     /// The repository of the current directory, and the address of its remote one.
     top: PathBuf,
     remote: Option<String>,
     /// The day of the publication.
-    pub(super) day: String,
+    day: String,
 }
 
 impl<'a> RunCrate<'a> {
@@ -114,20 +157,20 @@ impl<'a> RunCrate<'a> {
     }
 
     /// The address of the remote repository, if it is one that anybody can open.
-    pub(super) fn address(&self) -> Option<String> {
+    fn address(&self) -> Option<String> {
         self.remote.as_deref().filter(|remote| is_web_address(remote)).map(valid_url)
     }
 
     /// The address of the remote repository if the repository here has a commit. Any other than a web address may name a
     /// user, a host or a path.
-    pub(super) fn remote_of(&self, commit: &str) -> Option<&str> {
+    fn remote_of(&self, commit: &str) -> Option<&str> {
         let remote = self.remote.as_deref().filter(|remote| is_web_address(remote))?;
         Some(remote).filter(|_| Snapshot::open(&self.top, commit).is_ok())
     }
 
     /// Whether a call of the job was executed in this storage. If none was, it was pulled, and nobody here knows who has made its
     /// tables, and when.
-    pub(super) fn is_own(&self) -> bool {
+    fn is_own(&self) -> bool {
         self.job.calls.iter().any(|call| {
             let subject = Entry::of_short(call).and_then(|it| self.history.subject(&it.file(0)));
             matches!(subject.map(|it| it.record), Some(Record::Call(it)) if it.execution().is_some())
@@ -135,12 +178,12 @@ impl<'a> RunCrate<'a> {
     }
 
     /// Describes the one who has executed the calls of this storage, and returns the id.
-    pub(super) fn agent(&self, graph: &mut Entities) -> Option<String> {
+    fn agent(&self, graph: &mut Entities) -> Option<String> {
         Some(self.contributor(self.facts.by.as_ref()?, graph))
     }
 
     /// Describes a contributor. Returns the id: the same for the same person or organization.
-    pub(super) fn contributor(&self, contributor: &Contributor, graph: &mut Entities) -> String {
+    fn contributor(&self, contributor: &Contributor, graph: &mut Entities) -> String {
         let mut people = self.people.iter();
         // A person may be called as the organization is.
         let known = people
@@ -217,9 +260,9 @@ impl Explain for CrateError {
 type Period = Option<[Timestamp; 2]>;
 
 /// Collects what was executed.
-pub(super) struct Actions<'r, 'a> {
+struct Actions<'r, 'a> {
     run: &'r RunCrate<'a>,
-    pub(super) values: CrateValues,
+    values: CrateValues,
     steps: BTreeMap<StepKey, CrateStep>,
     /// The ids of all actions.
     actions: Vec<String>,
@@ -231,14 +274,14 @@ pub(super) struct Actions<'r, 'a> {
 }
 
 impl<'r, 'a> Actions<'r, 'a> {
-    pub(super) fn new(run: &'r RunCrate<'a>, values: CrateValues) -> Self {
+    fn new(run: &'r RunCrate<'a>, values: CrateValues) -> Self {
         let (steps, actions, span) = (BTreeMap::new(), Vec::new(), None);
         let (producers, remotes) = (HashMap::new(), HashMap::new());
         Self { run, values, steps, actions, span, producers, remotes }
     }
 
     /// Describes the calls and tables of the job. One whose record was collected is left out.
-    pub(super) fn describe(&mut self) -> Result<(), StorageError> {
+    fn describe(&mut self) -> Result<(), StorageError> {
         let RunCrate { storage, history, job, task, .. } = self.run;
         for (node, result) in producers(task, (storage, history), job)? {
             self.producers.entry(result.entry.short()).or_default().insert(node);
@@ -257,7 +300,7 @@ impl<'r, 'a> Actions<'r, 'a> {
     }
 
     /// The values that were described, the steps, the ids of all actions, and the time of all calls together.
-    pub(super) fn finish(self) -> (CrateValues, BTreeMap<StepKey, CrateStep>, Vec<String>, Period) {
+    fn finish(self) -> (CrateValues, BTreeMap<StepKey, CrateStep>, Vec<String>, Period) {
         (self.values, self.steps, self.actions, self.span)
     }
 
@@ -495,10 +538,6 @@ impl<'r, 'a> Actions<'r, 'a> {
     }
 }
 
-/// The units of what executions use.
-const SECOND_UNIT: &str = "https://qudt.org/vocab/unit/SEC";
-const BYTE_UNIT: &str = "https://qudt.org/vocab/unit/BYTE";
-
 const fn is_sweep(node: &Node) -> bool {
     matches!(node, Node::Sweep { .. })
 }
@@ -537,42 +576,6 @@ fn description(record: &CallRecord, with_machine: bool) -> String {
     parts.join(" ")
 }
 
-/// The file with the metadata of a crate.
-pub(super) const METADATA: &str = "ro-crate-metadata.json";
-
-/// The definitions of the terms of the metadata.
-const CONTEXTS: [&str; 2] =
-    ["https://w3id.org/ro/crate/1.1/context", "https://w3id.org/ro/terms/workflow-run/context"];
-
-/// The format of the file with the metadata.
-const SPECIFICATION: &str = "https://w3id.org/ro/crate/1.1";
-
-/// The profiles that a crate follows: address, name, version.
-const PROFILES: [(&str, &str, &str); 4] = [
-    ("https://w3id.org/ro/wfrun/process/0.5", "Process Run Crate", "0.5"),
-    ("https://w3id.org/ro/wfrun/workflow/0.5", "Workflow Run Crate", "0.5"),
-    ("https://w3id.org/ro/wfrun/provenance/0.5", "Provenance Run Crate", "0.5"),
-    (WORKFLOW_PROFILE, "Workflow RO-Crate", "1.0"),
-];
-
-/// The profile that the file with the metadata follows, too.
-const WORKFLOW_PROFILE: &str = "https://w3id.org/workflowhub/workflow-ro-crate/1.0";
-
-/// The profile that a workflow follows.
-const BIOSCHEMAS: &str = "https://bioschemas.org/profiles/ComputationalWorkflow/1.0-RELEASE";
-
-/// The formats of files that a crate has beside those of the package: type, address and name.
-const PLAIN_TEXT: [&str; 3] =
-    ["text/plain", "https://www.nationalarchives.gov.uk/PRONOM/x-fmt/111", "Plain Text File"];
-const MARKDOWN: [&str; 3] =
-    ["text/markdown", "https://www.nationalarchives.gov.uk/PRONOM/fmt/1149", "Markdown"];
-
-/// The greatest size of a file that is read to find its type, in bytes.
-const MOST_READ: u64 = 1 << 20;
-
-/// The language of workflows.
-const LANGUAGE: &str = "#workflow-language";
-
 /// The files of a crate beside those of its package: paths and texts. The last one has the metadata.
 pub fn crate_texts(
     run: &RunCrate<'_>,
@@ -609,7 +612,7 @@ fn document(run: &RunCrate<'_>, package: &Package, readme: &str) -> Result<Strin
     for file in &package.files {
         // An output of the job is what a call or sweep has made.
         let source = outputs.get(&file.file).copied().unwrap_or(&file.file);
-        parts.push(packaged(run, (file, source), &mut values));
+        parts.push(describe_packaged(run, (file, source), &mut values));
     }
     let mut actions = Actions::new(run, values);
     describe_parameters(run, package, &mut actions.values);
@@ -626,7 +629,7 @@ fn document(run: &RunCrate<'_>, package: &Package, readme: &str) -> Result<Strin
     described.extend(mentions);
     described.extend(values.graph.has(ORGANIZATION).then(|| ORGANIZATION.to_owned()));
     let graph = &mut values.graph;
-    text(graph, (README, readme), MARKDOWN).with("about", reference("./"));
+    describe_text(graph, (README, readme), MARKDOWN).with("about", reference("./"));
     describe_root(run, graph, compeval);
     graph.of("./", &[]).set("hasPart", references(parts)).set("mentions", references(described));
     Ok(graph.document(&CONTEXTS))
@@ -639,14 +642,14 @@ fn describe_parameters(run: &RunCrate<'_>, package: &Package, values: &mut Crate
         let id = format!("#workflow/in/{}", encoded(input.name.as_str()));
         values.parameter(&id, input.name.as_str(), (&file, &input.digest));
     }
-    for (file, output) in outputs(run, package) {
+    for (file, output) in packaged_outputs(run, package) {
         let id = format!("#workflow/out/{}", encoded(&file.path));
         values.parameter(&id, &file.path, (&of_path(&file.path, output), output));
     }
 }
 
 /// The outputs of the job in the package.
-fn outputs<'p>(
+fn packaged_outputs<'p>(
     run: &RunCrate<'_>,
     package: &'p Package,
 ) -> impl Iterator<Item = (&'p PackagedFile, &'p Digest)> {
@@ -671,7 +674,7 @@ fn describe_job(
     for input in &run.job.inputs {
         inputs.push(values.input(run.history, package, (input.name.as_str(), &input.digest)));
     }
-    let outputs = outputs(run, package).map(|(file, output)| of_path(&file.path, output));
+    let outputs = packaged_outputs(run, package).map(|(file, output)| of_path(&file.path, output));
     let id = job_id(run);
     let names: Vec<&str> = run.job.inputs.iter().map(|input| input.name.as_str()).collect();
     let description = match &names[..] {
@@ -733,8 +736,8 @@ fn describe_root(run: &RunCrate<'_>, graph: &mut Entities, compeval: &str) {
 fn describe_steps(run: &RunCrate<'_>, graph: &mut Entities, steps: &BTreeMap<StepKey, CrateStep>) {
     let types = ["File", "SoftwareSourceCode", "ComputationalWorkflow", "HowTo"];
     graph.of(WORKFLOW_TEXT, &types);
-    text(graph, (WORKFLOW_TEXT, &run.workflow), PLAIN_TEXT);
-    let levels = levels(&run.task);
+    describe_text(graph, (WORKFLOW_TEXT, &run.workflow), PLAIN_TEXT);
+    let levels = sweeps_of_nodes(&run.task);
     let mut positions: HashMap<String, usize> = HashMap::new();
     for (number, (key, step)) in steps.iter().enumerate() {
         let level = match key {
@@ -781,7 +784,7 @@ fn describe_steps(run: &RunCrate<'_>, graph: &mut Entities, steps: &BTreeMap<Ste
 }
 
 /// Describes a file of the package, and which value it is a copy of. Returns its id.
-fn packaged(
+fn describe_packaged(
     run: &RunCrate<'_>,
     (file, source): (&PackagedFile, &str),
     values: &mut CrateValues,
@@ -793,7 +796,7 @@ fn packaged(
     if !file.contents.is_directory() {
         let is_small = file.contents.size <= MOST_READ;
         let read = || if is_small { fs::read(run.storage.path(&file.file)).ok() } else { None };
-        entity.with("encodingFormat", OutputFormat::media_type_of(shown, read));
+        entity.with("encodingFormat", FileFormat::media_type_of(shown, read));
     }
     for name in [source, &file.file] {
         let first = values.ids.entry(name.to_owned()).or_insert_with(|| id.clone());
@@ -804,11 +807,8 @@ fn packaged(
     id
 }
 
-/// The id of the run of CompEval.
-const ORGANIZATION: &str = "#run";
-
 /// The sweep whose body each node is in: of nested ones, the outermost that needs it.
-fn levels(task: &Task) -> HashMap<NodeId, Option<NodeId>> {
+fn sweeps_of_nodes(task: &Task) -> HashMap<NodeId, Option<NodeId>> {
     let mut levels = HashMap::new();
     let mut bodies = VecDeque::from([(task.workflow.root(), None)]);
     while let Some((body, level)) = bodies.pop_front() {
@@ -832,7 +832,7 @@ fn levels(task: &Task) -> HashMap<NodeId, Option<NodeId>> {
 }
 
 /// Describes a text of the crate.
-fn text<'g>(
+fn describe_text<'g>(
     graph: &'g mut Entities,
     (path, text): (&str, &str),
     [kind, address, name]: [&str; 3],

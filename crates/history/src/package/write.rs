@@ -18,7 +18,7 @@ use ce_files::manifest::Scan;
 use ce_git::{Config, ConfigError, Snapshot};
 use ce_model::digest::Digest;
 use ce_model::exit::{Exit, Explain};
-use ce_model::file_hints;
+use ce_model::system_hints;
 use ce_storage::records::{CallRecord, Defect};
 use ce_storage::{Entry, ExpectedFile, Maintenance, Record, Storage, StorageError};
 use jiff::Timestamp;
@@ -515,7 +515,7 @@ impl Explain for PackageError {
             }
             Self::Secret(_) => "--allow-secrets exports it all the same",
             Self::Write { path, source } => {
-                return file_hints::for_writing(Path::new(path), source);
+                return system_hints::for_writing(Path::new(path), source);
             }
             Self::Stopped => "run the same command again: nothing was made",
         };

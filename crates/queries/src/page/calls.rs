@@ -10,7 +10,7 @@ use ce_evaluate::{Absence, Evaluation, Outcome};
 use ce_exchange::{Attestations, Attested, Attester, Secrets};
 use ce_history::{History, InputTexts, Past, Subject, TakenOver};
 use ce_model::digest::Digest;
-use ce_model::file_formats::OutputFormat;
+use ce_model::file_format::FileFormat;
 use ce_model::plan::{CallId, Source};
 use ce_model::shared_text::SharedText;
 use ce_storage::records::{CallRecord, JobRecord, Origin};
@@ -587,7 +587,7 @@ impl PageValue {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutputContents {
     /// Their format.
-    pub format: OutputFormat,
+    pub format: FileFormat,
     /// The size in bytes.
     pub size: u64,
     /// The contents, or why they are not on the page.
@@ -597,7 +597,7 @@ pub struct OutputContents {
 impl OutputContents {
     /// Those of an output with this name that a clone of a results repository would fetch.
     pub(super) fn away(name: &str, digest: &Digest) -> Self {
-        let (format, size) = (OutputFormat::of(name, b""), digest.total());
+        let (format, size) = (FileFormat::of(name, b""), digest.total());
         Self { format, size, held: Err(NotHeld::Away) }
     }
 }
@@ -637,7 +637,7 @@ impl ContentsRoom {
         digest: Digest,
         read: impl FnOnce() -> Option<Vec<u8>>,
     ) -> OutputContents {
-        let (size, format) = (digest.total(), OutputFormat::of(name, b""));
+        let (size, format) = (digest.total(), FileFormat::of(name, b""));
         let not_held = |why| OutputContents { format, size, held: Err(why) };
         if digest.is_directory() {
             return not_held(NotHeld::Directory);
@@ -650,7 +650,7 @@ impl ContentsRoom {
             return not_held(NotHeld::Secret(what));
         }
         self.left -= size;
-        OutputContents { format: OutputFormat::of(name, &contents), size, held: Ok(contents) }
+        OutputContents { format: FileFormat::of(name, &contents), size, held: Ok(contents) }
     }
 }
 

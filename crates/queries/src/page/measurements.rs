@@ -175,7 +175,7 @@ impl MeasuredTable {
             .filter_map(|key| table.columns.iter().position(|name| name == key))
             .collect();
         let points = keys.iter().fold(rows.whole(), |points, at| rows.finer(&points, *at));
-        let (replicates, names): (Vec<usize>, Vec<usize>) =
+        let (replicates, others): (Vec<usize>, Vec<usize>) =
             keys.iter().partition(|at| table.columns[**at] == REPLICATE);
         let mut measured = Self {
             has_replicates: !replicates.is_empty(),
@@ -183,7 +183,7 @@ impl MeasuredTable {
             has_lists: count(&points) < rows.0.len(),
             ..Self::default()
         };
-        let axes = measured.add_axes(table, &rows, names.into_iter());
+        let axes = measured.add_axes(table, &rows, others.into_iter());
         measured.order_commits(table, &rows, &axes);
         let columns =
             (0..table.columns.len()).filter(|at| !keys.contains(at) && !measured.has_lists);

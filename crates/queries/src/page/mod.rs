@@ -33,7 +33,7 @@ use ce_exchange::{Attestations, is_fetched_on_demand};
 use ce_history::{History, Subject};
 use ce_model::digest::Digest;
 use ce_model::expression::written_alone;
-pub use ce_model::file_formats::OutputFormat;
+pub use ce_model::file_format::FileFormat;
 use ce_model::plan::CallId;
 use ce_model::sweep::{CellValue, ColumnMeasure, Until, read_replicates};
 use ce_model::task::{Node, NodeId, Task, origins};
@@ -692,13 +692,13 @@ impl PageTable {
         let header = storage.tables().read_recipe(name, |row| {
             let outputs = row.outputs.unwrap_or_default();
             firsts.push(outputs.first().cloned());
-            let numbers = outputs.into_iter().map(|it| {
+            let of_row = outputs.into_iter().map(|it| {
                 *numbers.entry(it.file.clone()).or_insert_with(|| {
                     files.push(it);
                     files.len()
                 })
             });
-            made.push(numbers.collect());
+            made.push(of_row.collect());
         })?;
         let header = header.unwrap_or_default();
         let (mut columns, mut rows) = (header.names.clone(), Vec::new());

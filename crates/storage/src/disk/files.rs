@@ -216,10 +216,7 @@ impl Disk {
 
     /// Removes a file, if it exists. Does not follow a link.
     pub(crate) fn remove(&self, path: &Path) -> Result<()> {
-        self.look("remove", path, || {
-            self.at(path, |dir, name| Ok(unlinkat(dir, name, AtFlags::empty())?))
-        })
-        .map(drop)
+        self.look("remove", path, || self.at(path, unlink)).map(drop)
     }
 
     /// Makes a file read-only. Returns the time of its last write, in nanoseconds since 1970.
@@ -279,12 +276,7 @@ impl Disk {
     /// Waits until a file, or the list of entries of a directory, is on the disk. Does nothing if
     /// it does not exist.
     pub(crate) fn sync(&self, path: &Path) -> Result<()> {
-        self.look("flush", path, || {
-            self.at(path, |dir, name| {
-                File::from(openat(dir, name, PLAIN | OFlags::RDONLY, Mode::empty())?).sync_all()
-            })
-        })
-        .map(drop)
+        self.look("flush", path, || self.at(path, flush)).map(drop)
     }
 
     /// Waits until everything on the file system of the storage is on the disk.
@@ -355,7 +347,7 @@ impl Disk {
 
     /// Gives a file a second name. A local file system is not asked whether a name that is taken leads to the same file.
     pub(crate) fn link_as(&self, from: &Path, to: &Path) -> Result<Linked> {
-        self.attempt_again("link to", to, |again| match self.link_again(from, to) {
+        self.attempt_again("link to", to, |again| match self.link_located(from, to) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 let is_same = (again || self.is_on_network())
                     && self
@@ -368,7 +360,7 @@ impl Disk {
     }
 
     /// Gives a file a second name. Tries once more if the directory of one of the names was removed and may be there again.
-    fn link_again(&self, from: &Path, to: &Path) -> io::Result<()> {
+    fn link_located(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.again(&[from, to], || {
             let (from, to) = (self.locate(from)?, self.locate(to)?);
             let flags = AtFlags::empty();
@@ -448,6 +440,11 @@ impl Disk {
         }
     }
 
+    /// Whether something has this name.
+    fn exists_now(&self, path: &Path) -> io::Result<bool> {
+        Ok(self.id_now(path)?.is_some())
+    }
+
     /// Moves a file unless something has the new name. Returns whether the name was free.
     ///
     /// A file that does not exist is not moved; that returns true.
@@ -457,19 +454,15 @@ impl Disk {
             let flags = RenameFlags::NOREPLACE;
             match renameat_with(&old.directory, old.name, &new.directory, new.name, flags) {
                 // Network file systems do not support the flag.
-                Err(Errno::INVAL) if self.id_now(to)?.is_some() => {
-                    return Ok(self.id_now(from)?.is_none());
-                }
+                Err(Errno::INVAL) if self.exists_now(to)? => return Ok(!self.exists_now(from)?),
                 Err(Errno::INVAL) => {
                     match renameat(&old.directory, old.name, &new.directory, new.name) {
                         // A directory has got the name since, or was not visible.
-                        Err(Errno::NOTEMPTY | Errno::EXIST) => {
-                            return Ok(self.id_now(from)?.is_none());
-                        }
+                        Err(Errno::NOTEMPTY | Errno::EXIST) => return Ok(!self.exists_now(from)?),
                         moved => moved?,
                     }
                 }
-                Err(Errno::EXIST | Errno::NOTEMPTY) => return Ok(self.id_now(from)?.is_none()),
+                Err(Errno::EXIST | Errno::NOTEMPTY) => return Ok(!self.exists_now(from)?),
                 moved => moved?,
             }
             Ok(true)
@@ -650,4 +643,14 @@ impl Metadata {
     pub(crate) fn is_dir(&self) -> bool {
         self.kind() == FileType::Directory
     }
+}
+
+/// Removes a file of a directory.
+fn unlink(dir: &OwnedFd, name: &OsStr) -> io::Result<()> {
+    Ok(unlinkat(dir, name, AtFlags::empty())?)
+}
+
+/// Waits until an entry of a directory is on the disk.
+fn flush(dir: &OwnedFd, name: &OsStr) -> io::Result<()> {
+    File::from(openat(dir, name, PLAIN | OFlags::RDONLY, Mode::empty())?).sync_all()
 }

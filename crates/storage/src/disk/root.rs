@@ -358,7 +358,7 @@ impl ForeignEntry {
     }
 }
 
-/// The part of a path below a root, as a name; `None` if the path is not below it.
+/// The part of a path below a root, as a name; `None` if the path is not below it, or is no UTF-8.
 fn name_inside(path: &Path, root: &Path) -> Option<String> {
     path.strip_prefix(root).ok().and_then(Path::to_str).map(str::to_owned)
 }

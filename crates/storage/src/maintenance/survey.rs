@@ -217,7 +217,7 @@ impl<'a> Survey<'a> {
         }
     }
 
-    /// Whether a run of this name has ended. A text that names no run has.
+    /// Whether a run of this name has ended. A text that names no run counts as ended.
     fn has_ended(&self, text: &str) -> bool {
         let Storage { root, run: own, .. } = self.storage;
         match text.trim().parse::<RunName>() {
@@ -295,7 +295,7 @@ impl<'a> Survey<'a> {
                 let name = if directory.is_empty() { name } else { format!("{directory}/{name}") };
                 if !is_link {
                     own.push(name);
-                } else if is_directory_name(&name) {
+                } else if is_place_of_directory(&name) {
                     links.push(Finding { name, defect: Defect::Link });
                 }
             }
@@ -422,8 +422,8 @@ fn has_versions(name: &str) -> bool {
     name.starts_with("c_") || name.starts_with("t_")
 }
 
-/// Whether an entry of this name should be a directory.
-fn is_directory_name(name: &str) -> bool {
+/// Whether a name of at most three parts, which [`Survey::links`] looks at, is the place of a directory.
+fn is_place_of_directory(name: &str) -> bool {
     let top = name.split('/').next().unwrap_or_default();
     (has_versions(top) || ROOMS.contains(&top)) && !name.ends_with(".json")
 }

@@ -1,7 +1,7 @@
 //! Results from elsewhere: they are published like those of an execution, but nothing was executed here.
 
 use super::call_lookup::{Call, Found, Outputs};
-use super::directory_members::{SharedContents, SharedValue};
+use super::stored_values::{SharedContents, SharedValue};
 use super::{Job, Precedence, PublishError, Sealed, Stage, Storage, Stored};
 use crate::disk::Result;
 use crate::paths::{DIGITS, ResultName, is_users_file, task_input};

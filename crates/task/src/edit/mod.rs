@@ -23,7 +23,7 @@ use ce_model::expression::{
 };
 use ce_model::name::InputName;
 use ce_model::task::LIBRARY;
-use ce_model::{file_hints, text_file};
+use ce_model::{system_hints, text_file};
 
 use crate::load::{self, LoadError, listed};
 
@@ -144,7 +144,7 @@ impl Explain for EditError {
             Self::Name { .. } => "give another directory",
             Self::Head(error) => return error.hint(),
             Self::Load(LoadError::Directory { path, source }) => {
-                return file_hints::for_directory(path, source);
+                return system_hints::for_directory(path, source);
             }
             Self::Replace { path, aside, .. } => {
                 return Some(format!(
@@ -161,8 +161,8 @@ impl Explain for EditError {
             Self::Git { path, .. } => {
                 return Some(format!("git -C {} status says what is wrong", path.display()));
             }
-            Self::Read { path, source } => return file_hints::for_reading(path, source),
-            Self::Write { path, source } => return file_hints::for_writing(path, source),
+            Self::Read { path, source } => return system_hints::for_reading(path, source),
+            Self::Write { path, source } => return system_hints::for_writing(path, source),
             Self::Load(_) => return None,
         };
         Some(hint.to_owned())

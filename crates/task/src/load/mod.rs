@@ -40,9 +40,9 @@ use ce_model::access::Access;
 use ce_model::digest::ObjectId;
 use ce_model::exit::Explain;
 use ce_model::expression::{Mistake, Parsed};
-use ce_model::file_hints;
 use ce_model::name::{ComputationName, InputName, TaskName};
 use ce_model::suggest::nearest;
+use ce_model::system_hints;
 use ce_model::task::{
     Computation, LIBRARY, LoadedFrom, Task, TaskFile, TaskFileId, TaskTree, WORKFLOW_TEXT,
 };
@@ -119,7 +119,7 @@ pub enum LoadError {
 impl Explain for LoadError {
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Directory { path, source } => file_hints::for_directory(path, source),
+            Self::Directory { path, source } => system_hints::for_directory(path, source),
             Self::NoTask(_) => {
                 Some("run this at the root of a task, or name it with --task".to_owned())
             }

@@ -2,7 +2,7 @@
 
 /// The format of contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OutputFormat {
+pub enum FileFormat {
     /// A picture that browsers show, of this type.
     Picture(&'static str),
     /// Lines of cells that this character separates, the first with the names of columns.
@@ -70,7 +70,7 @@ const UNKNOWN: &str = "application/octet-stream";
 /// A table has at least so many columns and lines that have as many cells each.
 const LEAST: usize = 2;
 
-impl OutputFormat {
+impl FileFormat {
     /// Returns the format of contents, by the name of their file and by themselves.
     pub fn of(name: &str, contents: &[u8]) -> Self {
         if let Some((_, kind)) = PICTURES.iter().find(|(begin, _)| contents.starts_with(begin)) {
@@ -140,7 +140,7 @@ fn suffix_of(name: &str) -> &str {
     name.rsplit_once('.').map_or("", |(_, suffix)| suffix)
 }
 
-/// Whether a text has several lines of as many cells each, with this separator between them.
+/// Whether this separator separates at least two cells in each of several lines, and as many in all of them.
 fn is_table(text: &str, separator: char) -> bool {
     let mut widths = text.lines().map(|line| line.split(separator).count());
     let first = widths.next().unwrap_or_default();
@@ -163,30 +163,30 @@ mod tests {
     #[test]
     fn contents_are_known_by_themselves() {
         for (name, contents, format) in [
-            ("figure", "<svg xmlns='x'/>", OutputFormat::Picture("image/svg+xml")),
+            ("figure", "<svg xmlns='x'/>", FileFormat::Picture("image/svg+xml")),
             (
                 "figure.svg",
                 "<?xml version='1.0'?>\n<!-- a --><svg/>",
-                OutputFormat::Picture("image/svg+xml"),
+                FileFormat::Picture("image/svg+xml"),
             ),
-            ("page", "<?xml version='1.0'?><html/>", OutputFormat::Text),
-            ("a", "x\ty\n1\t2\n", OutputFormat::Table('\t')),
-            ("a", "x,y\n1,2\n", OutputFormat::Table(',')),
-            ("a", "x,y\n\"1,5\",2\n", OutputFormat::Text),
-            ("a", "x\ty\n1\n", OutputFormat::Text),
-            ("a", "one line, only\n", OutputFormat::Text),
-            ("a", "{\"x\":1}\n{\"x\":2}\n", OutputFormat::JsonLines),
-            ("a", "{\n\"x\":1}\n", OutputFormat::Json),
-            ("a", "[1, 2", OutputFormat::Text),
-            ("read.md", "# Title\n", OutputFormat::Markdown),
-            ("a", "a\0b", OutputFormat::Other),
-            ("a", "", OutputFormat::Text),
+            ("page", "<?xml version='1.0'?><html/>", FileFormat::Text),
+            ("a", "x\ty\n1\t2\n", FileFormat::Table('\t')),
+            ("a", "x,y\n1,2\n", FileFormat::Table(',')),
+            ("a", "x,y\n\"1,5\",2\n", FileFormat::Text),
+            ("a", "x\ty\n1\n", FileFormat::Text),
+            ("a", "one line, only\n", FileFormat::Text),
+            ("a", "{\"x\":1}\n{\"x\":2}\n", FileFormat::JsonLines),
+            ("a", "{\n\"x\":1}\n", FileFormat::Json),
+            ("a", "[1, 2", FileFormat::Text),
+            ("read.md", "# Title\n", FileFormat::Markdown),
+            ("a", "a\0b", FileFormat::Other),
+            ("a", "", FileFormat::Text),
         ] {
-            assert_eq!(OutputFormat::of(name, contents.as_bytes()), format, "{contents}");
+            assert_eq!(FileFormat::of(name, contents.as_bytes()), format, "{contents}");
         }
-        let png = OutputFormat::of("a", b"\x89PNG\r\n\x1a\nrest");
+        let png = FileFormat::of("a", b"\x89PNG\r\n\x1a\nrest");
         assert_eq!((png.media_type(), png.suffix()), ("image/png", "png"));
-        assert_eq!(OutputFormat::of("a", b"\xff\xfe"), OutputFormat::Other);
+        assert_eq!(FileFormat::of("a", b"\xff\xfe"), FileFormat::Other);
     }
 
     #[test]
@@ -201,12 +201,12 @@ mod tests {
             ("sum", "a,b\n1,2\n", "text/csv"),
             ("archive.bam", "\0", "application/octet-stream"),
         ] {
-            let found = OutputFormat::media_type_of(name, || Some(contents.into()));
+            let found = FileFormat::media_type_of(name, || Some(contents.into()));
             assert_eq!(found, kind, "{name}");
         }
-        assert_eq!(OutputFormat::media_type_of("sum", || None), UNKNOWN);
-        let kinds = [OutputFormat::Text, OutputFormat::Table('\t'), OutputFormat::JsonLines];
-        assert_eq!(kinds.map(OutputFormat::suffix), ["txt", "tsv", "ndjson"]);
-        assert_eq!(OutputFormat::Other.suffix(), "");
+        assert_eq!(FileFormat::media_type_of("sum", || None), UNKNOWN);
+        let kinds = [FileFormat::Text, FileFormat::Table('\t'), FileFormat::JsonLines];
+        assert_eq!(kinds.map(FileFormat::suffix), ["txt", "tsv", "ndjson"]);
+        assert_eq!(FileFormat::Other.suffix(), "");
     }
 }

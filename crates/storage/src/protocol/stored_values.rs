@@ -1,4 +1,5 @@
-//! Reading of values: members of directories, and archives, which are directories as a results repository holds them.
+//! Values in the storage: read, sealed and unpacked; members of directories; and archives, which are directories as a results
+//! repository holds them.
 
 use std::fs::File;
 use std::io::{BufReader, Read};

@@ -1,4 +1,4 @@
-//! Advice for users about files that cannot be read or written.
+//! Advice for users about files that cannot be read or written, and about the limits of processes.
 
 use std::fs;
 use std::io::{self, ErrorKind};

@@ -15,7 +15,6 @@ use ce_files::cache::Cache;
 use ce_git::{Home, Trees};
 use ce_model::digest::Digest;
 use ce_model::exit::Explain;
-use ce_model::file_hints;
 use ce_model::name::{InputName, TreeName};
 use ce_model::plan::{
     Ancestors, Derivation, DerivedId, Operation, Plan, PlanGrowth, PlannedSweep, PlannedSweepId,
@@ -25,6 +24,7 @@ use ce_model::sweep::{
     self, Factor, MAX_SHEET, NoDefaultText, ParameterProblem, Parameters, Product, ProductFault,
     SheetFormat, SheetProblem, SweepPoint, SweepPoints,
 };
+use ce_model::system_hints;
 use ce_model::task::{
     FileContents, Node, RangedInput, RangedInputs, SweepId, Task, TaskFile, TaskFileId,
 };
@@ -272,7 +272,7 @@ impl Explain for RangeError {
                 "give it once: --each has all values of an input, --points one a row".to_owned(),
             ),
             Self::Product(faults) => faults.first()?.hint(),
-            Self::ReadPoints { path, source } => file_hints::for_reading(Path::new(path), source),
+            Self::ReadPoints { path, source } => system_hints::for_reading(Path::new(path), source),
             Self::Points { problems, .. } => problems.first()?.fault.hint(),
             Self::Parameters { problems, .. } => problems.first()?.fault.hint(),
             Self::NoPoints(_) => {
