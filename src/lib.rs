@@ -72,9 +72,8 @@
 
 #[doc(hidden)]
 pub mod cli;
-pub mod draw;
-pub mod report;
 
+pub use ce_draw as draw;
 pub use ce_evaluate as evaluate;
 pub use ce_evaluate::session;
 pub use ce_exchange as exchange;
@@ -86,5 +85,6 @@ pub use ce_model::{
     declaration, digest, exit, expression, name, plan, resources, slice, sweep, task,
 };
 pub use ce_queries as queries;
+pub use ce_report as report;
 pub use ce_storage as storage;
 pub use ce_task::{edit, load};

@@ -12,7 +12,6 @@ use clap::Parser;
 use super::Tool;
 use super::options::{PlaceName, isolate, jobs, slurm, task_dir, warn_of_links};
 use super::storage_args::storage_and_results;
-use crate::report::{self, Bar, harmless, say};
 use ce_evaluate::session::{Error, OutputError, RunOptions, Session, named_call, named_job};
 use ce_evaluate::{AuditedEnd, Policy};
 use ce_git::Config;
@@ -21,6 +20,7 @@ use ce_model::humanize::{counted, parse_count, parse_duration, parse_number};
 use ce_queries::audit::{
     AuditChoice, AuditEnds, AuditPlan, AuditSample, AuditTerms, audit, plan_audit,
 };
+use ce_report::{self as report, Bar, harmless, say};
 use ce_storage::{Durability, Storage};
 
 /// Two options say differently which calls are audited.

@@ -10,7 +10,6 @@ use super::Tool;
 use super::input_args::split_texts;
 use super::options::{task_around, task_dir};
 use super::table::{SweepArgs, say_unknown};
-use crate::report::{self, MedianFormat, say};
 use ce_evaluate::session::{Error, OutputError};
 use ce_model::exit::{Exit, Explain};
 use ce_model::statistics::ChangeVerdict;
@@ -20,6 +19,7 @@ use ce_queries::compared_medians::{
 };
 use ce_queries::table::SweepTable;
 use ce_queries::table_from_file::read_table;
+use ce_report::{self as report, MedianFormat, say};
 
 /// It is not clear what is compared.
 #[derive(Debug, thiserror::Error)]

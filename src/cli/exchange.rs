@@ -10,7 +10,6 @@ use clap::{Parser, ValueEnum};
 use super::Tool;
 use super::options::writable;
 use super::storage_args::{AbsentStorage, Ends, FoundEnds};
-use crate::report::{exchanging, json_line, not_pulled, not_pushed, pulled, pushed, say};
 use ce_evaluate::session::{Error, OutputError, named_call};
 use ce_exchange::{
     CrowdedDirectory, LedgerFacts, PullRequest, Pulled, PushRequest, Pushed, PushedLogs,
@@ -21,6 +20,7 @@ use ce_git::{Mirror, Prompts};
 use ce_model::exit::Exit;
 use ce_model::humanize::parse_count;
 use ce_model::resources::parse_size;
+use ce_report::{exchanging, json_line, not_pulled, not_pushed, pulled, pushed, say};
 use ce_storage::{Durability, Entry, Storage, Unrecorded};
 
 /// Add the results of a storage to a Git repository

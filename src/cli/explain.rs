@@ -7,12 +7,12 @@ use clap::Parser;
 use super::Tool;
 use super::input_args::PathArgs;
 use super::options::{Dirty, Strict, TaskDir};
-use crate::report::{self, Failures, say};
 use ce_evaluate::session::{Error, OutputError, check_own_sheets};
 use ce_evaluate::{Evaluation, Event};
 use ce_model::exit::Exit;
 use ce_model::humanize::counted;
 use ce_queries::explain::{self, Explanation};
+use ce_report::{self as report, Failures, say};
 
 /// Explain why calls would run: what was changed since the nearest result that is there
 ///

@@ -10,9 +10,6 @@ use clap::{Args, Parser, ValueEnum};
 use super::Tool;
 use super::options::warn_of_links;
 use super::storage_args::{StorageFile, configured_storage, storage_and_results};
-use crate::report::{
-    CitationFormat, ReadmeFor, citation, exchanging, harmless, package_json, package_readme, say,
-};
 use ce_evaluate::session::{BeginError, Error, OutputError, ResultPathError, Stop};
 use ce_exchange::{Attestations, ExchangeProgress, FetchedFiles, Secrets, fetch_files};
 use ce_history::package::{
@@ -23,6 +20,9 @@ use ce_history::package::{
 use ce_history::{History, Subject};
 use ce_model::exit::Exit;
 use ce_model::humanize::{counted, size};
+use ce_report::{
+    CitationFormat, ReadmeFor, citation, exchanging, harmless, package_json, package_readme, say,
+};
 use ce_storage::records::CallRecord;
 use ce_storage::{Defect, Maintenance, Storage};
 

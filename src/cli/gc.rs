@@ -11,7 +11,6 @@ use jiff::Timestamp;
 use super::Tool;
 use super::options::{PastTime, past_time, warn_of_links, writable};
 use super::storage_args::{StorageDir, configured_storage, storage_and_results};
-use crate::report::{self, CandidateTotals, say};
 use ce_evaluate::session::{Error, OutputError, naming_results};
 use ce_exchange::{copies, mirror};
 use ce_files::cache::Cache;
@@ -20,6 +19,7 @@ use ce_history::collect::{self, Candidate, CollectRequest, Fate};
 use ce_history::{History, InputTexts};
 use ce_model::exit::{Exit, Explain};
 use ce_model::humanize::parse_count;
+use ce_report::{self as report, CandidateTotals, say};
 use ce_storage::{Entry, KnownRepositories, Pins, RepositoryRecord, Storage, StorageError};
 
 /// List unused results, by task; with --delete, collect them

@@ -11,7 +11,7 @@ use clap::builder::{StyledStr, Styles};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap_mangen::Man;
 
-use crate::report::coloured;
+use ce_report::coloured;
 
 /// Commands that one looks for together, each with what it does.
 struct CommandGroup {

@@ -10,7 +10,6 @@ use clap::Args;
 
 use super::options::{Strict, TaskDir};
 use super::storage_args::{PlaceError, configured_storage};
-use crate::report::say;
 use ce_evaluate::Evaluation;
 use ce_evaluate::session::{self, Error, Given, InputError, PointsFile, RangeError, for_each};
 use ce_git::Config;
@@ -19,6 +18,7 @@ use ce_model::suggest::nearest;
 use ce_model::sweep::{self, Factor, Likeness, Lookalike};
 use ce_model::task::{RangedInput, RangedInputs, Task};
 use ce_model::template;
+use ce_report::say;
 use ce_storage::InputSource;
 
 /// Where the results are, and what the task is given, as it was typed.

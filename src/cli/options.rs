@@ -12,7 +12,6 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp};
 
-use crate::report::{self, TreeStyle, say};
 use ce_evaluate::Policy;
 use ce_evaluate::session::{Error, Place, RunOptions};
 use ce_executor::scheduler::{CommandSettings, Setting};
@@ -22,6 +21,7 @@ use ce_git::{Config, ConfigEntry};
 use ce_model::exit::Explain;
 use ce_model::humanize::{parse_count, parse_duration, parse_number};
 use ce_model::task::Task;
+use ce_report::{self as report, TreeStyle, say};
 use ce_storage::{Durability, Finding, Storage, Survey, Unrecorded};
 use ce_task::load::{self, Loaded, Uncommitted, Warning};
 

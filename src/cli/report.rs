@@ -10,8 +10,7 @@ use clap::Parser;
 use super::Tool;
 use super::input_args::PathArgs;
 use super::options::{Dirty, Strict, TaskDir, is_stdout, task_around, warn_of_links};
-use crate::draw::Drawing;
-use crate::report::{self, PAGE_MARK, say};
+use ce_draw::Drawing;
 use ce_evaluate::session::{Error, OutputError, WriteError};
 use ce_exchange::Attestations;
 use ce_history::package::{Packer, copy};
@@ -23,6 +22,7 @@ use ce_queries::page::{
     NotHeld, PageData, PageLimits, PageOutput, PageScope, TaskScope, TaskTable,
 };
 use ce_queries::table::{SweepTable, all_sweeps};
+use ce_report::{self as report, PAGE_MARK, say};
 use ce_storage::Storage;
 
 /// The greatest number of shapes that are drawn: more cannot be read.

@@ -11,7 +11,6 @@ use clap::builder::{PathBufValueParser, TypedValueParser};
 use super::Tool;
 use super::input_args::PathArgs;
 use super::options::{Dirty, RunArgs, TaskDir, task_dir};
-use crate::report::{self, DiffReport, harmless, say};
 use ce_evaluate::Evaluation;
 use ce_evaluate::session::{BeginError, Error, OutputError, Session, Stop};
 use ce_git::{
@@ -21,6 +20,7 @@ use ce_model::exit::{Exit, Explain};
 use ce_model::humanize::{counted, parse_number};
 use ce_model::task::Task;
 use ce_queries::bisect::{BisectError, BisectStep, Bisection, Criterion, Judge};
+use ce_report::{self as report, DiffReport, harmless, say};
 use ce_storage::Storage;
 use ce_task::load::Uncommitted;
 

@@ -11,10 +11,6 @@ use super::Tool;
 use super::input_args::{PathArgs, PointArgs, levels, ranged, typed_factor, warn_of_similar_texts};
 use super::options::{Dirty, RunArgs, StyleName, TaskDir};
 use super::storage_args::AbsentStorage;
-use crate::report::{
-    self, EventPrinter, Json, OutputPaths, Progress, Reporter, TreePrinter, TreeStyle, harmless,
-    reasons, say,
-};
 use ce_evaluate::session::{
     BeginError, BoundTask, CallNameError, Error, FinishedJobs, Frontend, Given, Kept, OutputError,
     Place, RunJobRequest, RunOptions, Session, WriteError, check_selection, find_job, find_jobs,
@@ -32,6 +28,10 @@ use ce_model::suggest::near;
 use ce_model::sweep::Factor;
 use ce_model::task::{RangedInputs, Task};
 use ce_queries::explain::Explanation;
+use ce_report::{
+    self as report, EventPrinter, Json, OutputPaths, Progress, Reporter, TreePrinter, TreeStyle,
+    harmless, reasons, say,
+};
 use ce_storage::records::{Provenance, SubmittedRun};
 use ce_storage::{Locator, ResultName, Storage, TaskVersion};
 use ce_task::load::{self, listed};

@@ -11,7 +11,6 @@ use clap::Parser;
 use super::Tool;
 use super::options::{task_dir, warn_of_links};
 use super::storage_args::{StorageDir, StorageFile, is_storage, storage_around};
-use crate::report::{self, Ancestry, SandboxContents, print_paged, say};
 use ce_evaluate::session::{
     BeginError, Error, InspectionError, InspectionSession, OutputError, Stop, find_call, print_log,
 };
@@ -23,6 +22,7 @@ use ce_model::digest::DIRTY;
 use ce_model::exit::{Exit, Explain};
 use ce_model::humanize::{counted, parse_number, parse_seconds};
 use ce_model::system_hints;
+use ce_report::{self as report, Ancestry, SandboxContents, print_paged, say};
 use ce_storage::records::CallRecord;
 use ce_storage::{Defect, Entry, Maintenance, Record, Storage};
 

@@ -11,7 +11,6 @@ use jiff::Timestamp;
 use super::Tool;
 use super::input_args::levels;
 use super::storage_args::{StorageDir, configured_storage, storage_and_results};
-use crate::report::{self, AskedStatus, Output, TICK, say};
 use ce_evaluate::session::{
     BeginError, Error, OutputError, Stop, SuspensionSession, retain_waiting,
 };
@@ -19,6 +18,7 @@ use ce_history::{SuspendedFact, suspended};
 use ce_model::exit::{Exit, Explain};
 use ce_model::humanize::counted;
 use ce_model::sweep::Factor;
+use ce_report::{self as report, AskedStatus, Output, TICK, say};
 use ce_storage::records::SuspensionState;
 use ce_storage::{Storage, Suspension};
 

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use crate::report::say;
 use ce_evaluate::session::{Error, ResultPathError};
 use ce_git::{Config, unignored};
 use ce_model::exit::Explain;
 use ce_model::suggest::is_slip;
+use ce_report::say;
 use ce_storage::{Site, Storage};
 
 /// Neither the user nor Git's configuration says where something is.

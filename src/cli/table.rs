@@ -9,7 +9,6 @@ use super::Tool;
 use super::input_args::PathArgs;
 use super::input_args::{PointArgs, ranged, warn_of_similar_texts};
 use super::options::{Dirty, Strict, TaskDir, task_dir};
-use crate::report::{self, TableFormat, say};
 use ce_evaluate::Evaluation;
 use ce_evaluate::session::{
     Error, OutputError, PointsFile, check_own_sheets, look_up, look_up_versions,
@@ -22,6 +21,7 @@ use ce_queries::diff::TableComparison;
 use ce_queries::page::MeasuredTable;
 use ce_queries::table::{SweepTable, choose_sweep};
 use ce_queries::table_summary::ReplicateSummary;
+use ce_report::{self as report, TableFormat, say};
 
 /// More versions were named than can be shown.
 #[derive(Debug, thiserror::Error)]

@@ -9,7 +9,6 @@ use clap::Parser;
 
 use super::Tool;
 use super::options::{TaskDir, task_dir, warn};
-use crate::report::{self, say};
 use ce_evaluate::session::{Error, OutputError, check_trees, expand_own_sheets};
 use ce_git::Trees;
 use ce_model::exit::Exit;
@@ -20,6 +19,7 @@ use ce_model::plan::Plan;
 use ce_model::suggest::nearest;
 use ce_model::sweep::Lookalike;
 use ce_model::task::Task;
+use ce_report::{self as report, say};
 use ce_task::edit::{self, Force, WorkflowForm};
 use ce_task::load::{Uncommitted, Warning, WarningKind};
 

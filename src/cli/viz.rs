@@ -12,7 +12,7 @@ use clap::Parser;
 use super::Tool;
 use super::input_args::PathArgs;
 use super::options::{Dirty, Strict, TaskDir, is_stdout};
-use crate::draw::Drawing;
+use ce_draw::Drawing;
 use ce_evaluate::session::{Error, OutputError, WriteError};
 use ce_model::exit::{Exit, Explain};
 use ce_model::plan::Plan;

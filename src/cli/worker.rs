@@ -9,7 +9,6 @@ use clap::Parser;
 
 use super::Tool;
 use super::storage_args::StorageDir;
-use crate::report::{self, WorkerReport, say};
 use ce_evaluate::session::{
     Error, RunOptions, WorkerOptions, WorkerSession, scheduler_job, time_left,
 };
@@ -17,6 +16,7 @@ use ce_executor::scheduler::ArrayTask;
 use ce_model::exit::Exit;
 use ce_model::humanize::{counted, duration, parse_count, parse_duration};
 use ce_model::resources::parse_size;
+use ce_report::{self as report, WorkerReport, say};
 use ce_storage::{Durability, Unrecorded};
 
 /// Execute calls that runs with --on workers have queued in a storage

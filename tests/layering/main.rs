@@ -7,7 +7,6 @@
 mod advice;
 mod causes;
 mod circles;
-mod house;
 mod messages;
 mod tokens;
 
@@ -15,7 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use house::{LAYERS, ROOMS};
+/// The rooms of the storage from the ground up. A room imports those before its own. The compiler keeps the order of the crates.
+const ROOMS: [&str; 5] = ["disk", "paths", "records", "protocol", "maintenance"];
 
 /// The greatest number of lines of a file.
 const LONGEST: usize = 900;
@@ -73,36 +73,6 @@ fn word(text: &str) -> &str {
     &text[..end.max(1)]
 }
 
-/// The module that a file belongs to.
-fn module(file: &str) -> &str {
-    word(file)
-}
-
-/// Returns the height of a module above the ground.
-fn height(module: &str) -> Option<usize> {
-    LAYERS.iter().position(|layer| layer.contains(&module))
-}
-
-/// Returns the imports of a file of the package at the root that are against the order of its modules.
-fn wrong_imports(file: &str, text: &str) -> Vec<String> {
-    let (code, own) = (code(text), module(file));
-    let Some(height_of_own) = height(own) else {
-        return vec![format!("{file} is in no layer")];
-    };
-    // At the top, `super` is the crate; below, `super::super` may be.
-    let outside =
-        if !file.contains('/') || file.ends_with("/mod.rs") { "super" } else { "super::super" };
-    let imports = ["crate", "compeval", outside].map(|prefix| followers(&code, prefix));
-    let wrong = |name: &&str| match height(name) {
-        _ if *name == own => false,
-        Some(height) => height >= height_of_own,
-        // Braces hide names from this test.
-        None => *name == "{",
-    };
-    let imports: BTreeSet<&str> = imports.into_iter().flatten().collect();
-    imports.into_iter().filter(wrong).map(|name| format!("{file} imports {name}")).collect()
-}
-
 /// Returns the imports of a file of the storage that are against the order of its rooms.
 fn wrong_rooms(file: &str, text: &str) -> Vec<String> {
     let place = |room: &str| ROOMS.iter().position(|it| *it == room);
@@ -139,43 +109,6 @@ fn a_room_of_the_storage_imports_only_those_below_it() {
     }
     let right = "use super::Storage;\nuse crate::disk::Root;\n#[cfg(test)]\nmod tests {";
     assert_eq!(wrong_rooms("storage/protocol/call_lookup.rs", right), Vec::<String>::new());
-}
-
-#[test]
-fn a_module_imports_only_what_is_below_it() {
-    let wrong = sources("src")
-        .iter()
-        .flat_map(|(file, text)| wrong_imports(file, text))
-        .collect::<Vec<_>>();
-    assert_eq!(wrong, Vec::<String>::new());
-}
-
-#[test]
-fn a_wrong_import_would_be_seen() {
-    for (file, text, wrong) in [
-        ("report/tree.rs", "use crate::cli::Run;", "report/tree.rs imports cli"),
-        ("report/mod.rs", "use super::draw::dot;", "report/mod.rs imports draw"),
-        ("report/page/mod.rs", "use crate::{cli, draw};", "report/page/mod.rs imports {"),
-        ("report/tree.rs", "use super::super::cli::Run;", "report/tree.rs imports cli"),
-        ("lib.rs", "use crate::bin::ce;", "lib.rs imports bin"),
-        ("somewhere.rs", "", "somewhere.rs is in no layer"),
-    ] {
-        assert!(wrong_imports(file, text).contains(&wrong.to_owned()), "{file}: {text}");
-    }
-}
-
-#[test]
-fn a_right_import_is_fine() {
-    for (file, text) in [
-        (
-            "report/tree.rs",
-            "// see crate::cli\n/// [`Run`](crate::cli)\nmod tests { use super::*; }",
-        ),
-        ("cli/run.rs", "use super::options::HowToRun;\nuse crate::report::say;"),
-        ("bin/ce.rs", "compeval::cli::main()"),
-    ] {
-        assert_eq!(wrong_imports(file, text), Vec::<String>::new(), "{file}: {text}");
-    }
 }
 
 /// The files that no other file names with `mod`.

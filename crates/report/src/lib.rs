@@ -63,8 +63,7 @@ pub use self::table::{
     TableFormat, disturbed_rows, ends_in_words, sweep_table, table_comparison, table_counts,
     table_summary, why_unknown,
 };
-pub use self::terminal::{Output, print_paged};
-pub(crate) use self::terminal::{coloured, harmless};
+pub use self::terminal::{Output, coloured, harmless, print_paged};
 pub use self::tree::{TreePrinter, TreeStyle};
 use ce_evaluate::Event;
 use ce_model::exit::Exit;

@@ -12,7 +12,7 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use crate::draw::drawing::Drawing;
+use crate::drawing::Drawing;
 
 /// More bends than this are not made: then no shape has a trunk, and long arrows may run through
 /// boxes.

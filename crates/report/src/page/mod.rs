@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn the_style_has_every_colour_of_drawings() {
-        let style = include_str!("../../draw/style.rs");
+        let style = include_str!("../../../draw/src/style.rs");
         let colours: Vec<&str> = style.split('"').filter(|it| it.starts_with('#')).collect();
         assert!(colours.len() > 6, "{colours:?}");
         for colour in colours {

@@ -14,8 +14,8 @@ use ce_queries::page::{AxisKind, MeasuredColumn, MeasuredPoint, MeasuredTable, P
 
 use super::plot::{self, AxisScale};
 use super::{ShownUnit, grouped, short, text};
-use crate::report::compared_medians::{false_alarms, ratio_texts, steps_in_words};
-use crate::report::table::with_unit;
+use crate::compared_medians::{false_alarms, ratio_texts, steps_in_words};
+use crate::table::with_unit;
 
 /// At most so many points are shown, and so many columns of a table.
 const POINTS: usize = 200;

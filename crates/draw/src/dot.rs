@@ -149,7 +149,7 @@ impl fmt::Display for Quoted<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::draw::{Arrow, ShapeCount};
+    use crate::{Arrow, ShapeCount};
 
     fn quoted(text: &str) -> String {
         Quoted(text).to_string()

@@ -90,7 +90,7 @@ const ESCAPE: &[u8] = b"\x1b[";
 const MAX_COLOUR: usize = 32;
 
 /// Takes the characters out of a text for people that could command a terminal, or mislead who reads it.
-pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
+pub fn harmless(text: &str) -> Cow<'_, str> {
     replaced(text, |c, before| is_command(c) || is_misleading(c, before))
 }
 
@@ -100,7 +100,7 @@ pub(crate) fn without_controls(text: &str) -> Cow<'_, str> {
 }
 
 /// The same of a text with colours and lines.
-pub(crate) fn coloured(text: &str) -> String {
+pub fn coloured(text: &str) -> String {
     let mut terminal = TerminalText::default();
     let shown = terminal.shown(text.as_bytes());
     shown + &terminal.end()

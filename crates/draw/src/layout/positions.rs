@@ -13,7 +13,7 @@
 
 use super::layers::{Layers, Neighbours, Order};
 use super::{PORT, Point, ShapeBox, Sizes};
-use crate::draw::drawing::Drawing;
+use crate::drawing::Drawing;
 
 /// The room that a vertex takes along its layer, on both sides of its middle.
 #[derive(Clone, Copy, Debug)]
@@ -293,11 +293,11 @@ const NECK: f64 = 16.0;
 
 /// A part of a frame, around the shapes in one column.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::draw) struct FramePart {
+pub(crate) struct FramePart {
     /// The upper left corner.
-    pub(in crate::draw) from: Point,
+    pub(crate) from: Point,
     /// The lower right corner.
-    pub(in crate::draw) to: Point,
+    pub(crate) to: Point,
 }
 
 impl FramePart {
@@ -410,7 +410,7 @@ fn parts<'a>(shapes: impl Iterator<Item = &'a ShapeBox>, height: f64) -> Vec<Fra
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::draw::BodyFrame;
+    use crate::BodyFrame;
 
     fn spread(ys: &[f64], half: f64) -> Vec<f64> {
         let mut vertices: Vec<usize> = (0..ys.len()).collect();

@@ -236,7 +236,7 @@ impl LayoutDraft<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::draw::drawing::{Arrow, Shape};
+    use crate::drawing::{Arrow, Shape};
 
     fn drawing(shapes: usize, arrows: impl Iterator<Item = (usize, usize)>) -> Drawing {
         let labels = ["", "input", "first, second : two inputs of many [this, that]"];

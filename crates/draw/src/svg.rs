@@ -282,7 +282,7 @@ impl fmt::Display for Escaped<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::draw::{Arrow, ShapeCount, ShapeState};
+    use crate::{Arrow, ShapeCount, ShapeState};
 
     fn svg(drawing: &Drawing) -> String {
         let mut svg = Vec::new();
