@@ -8,7 +8,6 @@ use super::{CallError, Evaluation};
 use ce_model::digest::Digest;
 use ce_model::plan::PlannedSweep;
 use ce_model::sweep::{CellValue, Sweep, read_cells};
-use ce_storage::records::RecipeHeader;
 use ce_storage::{Entry, Record, RecordState, Survey};
 
 /// The rows of recorded tables with the columns of a sweep, by the outputs of their points.
@@ -34,12 +33,12 @@ impl RecordedRows {
         let storage = &evaluation.storage;
         let rules = &evaluation.task.sweeps[sweep.sweep.index()];
         let (columns, outputs) = (recipe_columns(rules), evaluation.task.passed_names(sweep.body));
-        let is_alike = |it: &RecipeHeader| it.columns == columns && it.outputs == outputs;
         let mut found = HashMap::new();
         for name in Survey::new(storage).tables()? {
             let mut points = Vec::new();
             let header = storage.tables().read_recipe(&name, |row| points.push(row))?;
-            let Some(header) = header.filter(is_alike) else { continue };
+            let header = header.filter(|it| it.columns == columns && it.outputs == outputs);
+            let Some(header) = header else { continue };
             let Ok(RecordState::Valid(Record::Table(record))) =
                 storage.records().read_entry(&Entry::Table(name.clone()))
             else {

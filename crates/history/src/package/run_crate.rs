@@ -795,8 +795,10 @@ fn describe_packaged(
     described(entity, shown, &file.contents);
     if !file.contents.is_directory() {
         let is_small = file.contents.size <= MOST_READ;
-        let read = || if is_small { fs::read(run.storage.path(&file.file)).ok() } else { None };
-        entity.with("encodingFormat", FileFormat::media_type_of(shown, read));
+        let media_type = FileFormat::media_type_of(shown, || {
+            is_small.then(|| fs::read(run.storage.path(&file.file)).ok()).flatten()
+        });
+        entity.with("encodingFormat", media_type);
     }
     for name in [source, &file.file] {
         let first = values.ids.entry(name.to_owned()).or_insert_with(|| id.clone());

@@ -26,10 +26,8 @@ pub(super) fn levels(written: &str) -> Result<Vec<String>, Fault> {
     let number = |text: &str| scaled(text, digits).ok_or_else(wrong);
     let (first, last) = (number(first)?, number(last)?);
     let is_product = step.is_some_and(|(sign, _)| sign == b'*');
-    let step: i128 = match is_product {
-        true => step_text.parse().map_err(|_| wrong())?,
-        false => number(step_text)?,
-    };
+    let step: i128 =
+        if is_product { step_text.parse().map_err(|_| wrong())? } else { number(step_text)? };
     // A product that does not grow has no end.
     if first > last || step < 1 || is_product && (step < 2 || first < 1) {
         return Err(wrong());

@@ -136,12 +136,13 @@ fn is_readable(file: &RuleFile) -> bool {
         return false;
     }
     let mut rows = file.rows.iter();
-    match is_sheet(&file.name) {
-        true => rows.all(|row| {
+    if is_sheet(&file.name) {
+        rows.all(|row| {
             let is_empty = row.iter().all(|cell| cell.is_empty()) && row.len() == 1;
             !is_empty && !row.iter().any(|cell| cell.contains(char::is_control))
-        }),
-        false => rows.flatten().all(|line| is_kept(line)),
+        })
+    } else {
+        rows.flatten().all(|line| is_kept(line))
     }
 }
 
