@@ -249,6 +249,25 @@ fn a_start_that_prints_no_id_is_told() {
 }
 
 #[test]
+fn commands_that_print_without_end_are_ended_and_not_repeated() {
+    let told = "compeval.scheduler.start printed more than 1 MiB, and was ended; it is: sh ";
+    for endless in ["exec yes", "exec yes >&2"] {
+        let lab = one_call("").scheduling(endless, POLL, CANCEL);
+        let ran = lab.ce_run_commanded().exit(3).called(vec![]).says(told);
+        assert!(ran.stderr.len() < 10_000, "{}", ran.stderr.len());
+    }
+    for (to, end) in [("", "exit 0"), (" >&2", "exit 1")] {
+        let long = format!("for i in $(seq 9999); do printf 0123456789; done{to}; {end}");
+        let lab = one_call("").scheduling(&long, POLL, CANCEL);
+        let ran = lab.ce_run_commanded().exit(3).called(vec![]).says("0123456789...");
+        assert!(ran.stderr.len() < 10_000, "{}", ran.stderr.len());
+    }
+
+    let lab = one_call("").scheduling(START, "exec yes", CANCEL);
+    lab.ce_run_commanded().exit(0).called(vec!["call"]);
+}
+
+#[test]
 fn a_poll_that_fails_says_nothing_of_jobs() {
     // It begins when it is let go.
     let held = START.replace("\"$id.new\"", "\"$id.held\"");

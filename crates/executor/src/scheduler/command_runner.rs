@@ -1,7 +1,8 @@
-//! Executes the programs of a scheduler, each of which runs for a limited time.
+//! Executes the programs of a scheduler, each of which runs for a limited time and prints a limited text.
 //!
-//! A program may hang for a minute or for ever when a daemon is down. So it has a process group of its own, which is
-//! killed at a time limit, or as soon as the caller has lost interest. A Ctrl-C at the terminal does not reach it.
+//! A program may hang for a minute or for ever when a daemon is down, or print without end. So it has a process group of its own, which is
+//! killed at a time limit, when it has printed too much, or as soon as the caller has lost interest. A Ctrl-C at the terminal does not
+//! reach it.
 
 use std::env;
 use std::io::{self, Read, Write};
@@ -19,6 +20,15 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 /// The time that a program has. A Slurm without its authentication was seen to answer after 49 s.
 const LIMIT: Duration = Duration::from_secs(60);
+
+/// The most bytes that a program may print, on each of its two outputs.
+const MAX_OUTPUT: usize = 1 << 20;
+
+/// The most characters of an output that a message repeats.
+const MAX_EXCERPT: usize = 400;
+
+/// The most lines of an error output that a message repeats.
+const LINES: usize = 4;
 
 /// Executes programs, until they end, their time is over, or it is interrupted.
 #[derive(Debug)]
@@ -84,11 +94,28 @@ pub(crate) enum CommandFailure {
     Lost(io::Error),
     /// It was killed at its time limit.
     TimedOut,
+    /// It, or a process that it left behind, printed more than 1 MiB.
+    TooMuchOutput,
     /// It was killed because the caller stopped it.
     Stopped,
 }
 
-/// Runs a program with a text as its standard input, until it ends, its time is over, or it is stopped.
+/// Returns the beginning of what a program printed, for a message.
+pub(crate) fn excerpt(text: &str) -> String {
+    let mut characters = text.trim().chars();
+    let begin: String = characters.by_ref().take(MAX_EXCERPT).collect();
+    if characters.next().is_some() { format!("{begin}...") } else { begin }
+}
+
+/// Joins the last lines of an error output, without empty ones, for a message.
+pub(crate) fn last_lines<'a>(lines: impl Iterator<Item = &'a str>) -> String {
+    let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+    let last: Vec<String> =
+        lines[lines.len().saturating_sub(LINES)..].iter().map(|line| excerpt(line)).collect();
+    last.join("; ")
+}
+
+/// Runs a program with a text as its standard input, until it ends, its time is over, it has printed too much, or it is stopped.
 fn run_limited(
     command: &mut Command,
     input: &[u8],
@@ -102,6 +129,7 @@ fn run_limited(
     let end = loop {
         match pipes.go_on().and_then(|()| child.try_wait()) {
             Ok(Some(status)) => break Ok(status),
+            Ok(None) if pipes.is_flooded() => break Err(CommandFailure::TooMuchOutput),
             Ok(None) if is_stopped() => break Err(CommandFailure::Stopped),
             Ok(None) if begin.elapsed() >= limit => break Err(CommandFailure::TimedOut),
             Ok(None) => {}
@@ -110,7 +138,12 @@ fn run_limited(
     };
     let status = end.inspect_err(|_| kill(&mut child))?;
     // All of its output is there. A process that it left behind may still hold the pipes, and is not waited for.
-    let (stdout, stderr) = pipes.rest();
+    // Output that cannot be read any more is lost.
+    let _read = pipes.read();
+    if pipes.is_flooded() {
+        return Err(CommandFailure::TooMuchOutput);
+    }
+    let [stdout, stderr] = pipes.printed.map(|text| String::from_utf8_lossy(&text).into_owned());
     Ok(CommandOutput { status, stdout, stderr })
 }
 
@@ -130,7 +163,8 @@ struct ChildPipes<'a> {
     input: &'a [u8],
     stdout: Option<ChildStdout>,
     stderr: Option<ChildStderr>,
-    read: [Vec<u8>; 2],
+    /// Its output and its error output so far: a little more than the limit, if it has printed more.
+    printed: [Vec<u8>; 2],
 }
 
 impl<'a> ChildPipes<'a> {
@@ -142,7 +176,7 @@ impl<'a> ChildPipes<'a> {
             // A pipe can always be set so.
             let _never_fails = ioctl_fionbio(fd, true);
         }
-        Self { stdin, input, stdout, stderr, read: [Vec::new(), Vec::new()] }
+        Self { stdin, input, stdout, stderr, printed: [Vec::new(), Vec::new()] }
     }
 
     /// Waits for a moment, and passes on what can be.
@@ -160,9 +194,12 @@ impl<'a> ChildPipes<'a> {
             Err(error) => return Err(error.into()),
         }
         self.write();
-        let [out, err] = &mut self.read;
-        read(&mut self.stdout, out)?;
-        read(&mut self.stderr, err)
+        self.read()
+    }
+
+    /// Whether the child has printed more than is read.
+    fn is_flooded(&self) -> bool {
+        self.printed.iter().any(|text| text.len() > MAX_OUTPUT)
     }
 
     /// Writes what the child takes now.
@@ -179,18 +216,18 @@ impl<'a> ChildPipes<'a> {
         self.stdin = None;
     }
 
-    fn rest(mut self) -> (String, String) {
-        let [mut out, mut err] = self.read;
-        // Output that cannot be read any more is lost.
-        let _rest = read(&mut self.stdout, &mut out).and(read(&mut self.stderr, &mut err));
-        (String::from_utf8_lossy(&out).into_owned(), String::from_utf8_lossy(&err).into_owned())
+    /// Reads what is there, up to the limit.
+    fn read(&mut self) -> io::Result<()> {
+        let [out, err] = &mut self.printed;
+        read(&mut self.stdout, out)?;
+        read(&mut self.stderr, err)
     }
 }
 
-/// Reads all that is available, and closes the pipe at its end.
+/// Reads what is available, up to the limit, and closes the pipe at its end.
 fn read<R: Read>(pipe: &mut Option<R>, text: &mut Vec<u8>) -> io::Result<()> {
     let mut piece = [0; 4096];
-    while let Some(open) = pipe.as_mut() {
+    while let Some(open) = pipe.as_mut().filter(|_| text.len() <= MAX_OUTPUT) {
         match open.read(&mut piece) {
             Ok(0) => *pipe = None,
             Ok(count) => text.extend_from_slice(&piece[..count]),
@@ -269,6 +306,28 @@ mod tests {
         let Ok(end) = end else { panic!("it ends") };
         assert!(begin.elapsed() < Duration::from_secs(20));
         assert!(Command::new("kill").arg(end.stdout.trim()).status().unwrap().success());
+    }
+
+    #[test]
+    fn a_program_that_prints_without_end_is_killed() {
+        let endless = ["yes", "yes >&2", "yes & sleep 600", "head -c 9999999 /dev/zero"];
+        for script in endless {
+            let end = run_limited(&mut shell(script), b"", LONG, || false);
+            assert!(matches!(end, Err(CommandFailure::TooMuchOutput)), "{script}");
+        }
+        let most = format!("head -c {MAX_OUTPUT} /dev/zero");
+        assert!(run_limited(&mut shell(&most), b"", LONG, || false).is_ok());
+    }
+
+    #[test]
+    fn messages_repeat_a_short_excerpt() {
+        assert_eq!(excerpt(" a\nb \n"), "a\nb");
+        let long = "\u{e4}".repeat(MAX_EXCERPT);
+        assert_eq!(excerpt(&long), long);
+        assert_eq!(excerpt(&format!("{long}x")), format!("{long}..."));
+        let lines = ["1", "", "2", "3", "4", "5"];
+        assert_eq!(last_lines(lines.into_iter()), "2; 3; 4; 5");
+        assert!(last_lines(["x".repeat(99_999).as_str(); 9].into_iter()).len() < 2000);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use std::{fs, io};
 
-use super::command_runner::{Client, CommandFailure};
+use super::command_runner::{Client, CommandFailure, excerpt, last_lines};
 use super::worker_jobs::word;
 use super::{
     ArrayTask, BatchScheduler, CancelScope, JobState, JobToken, ScheduledJob, SchedulerError,
@@ -31,8 +31,8 @@ const CANCEL: &str = "cancel";
 
 /// The unit of `{memory}`.
 const MEBIBYTE: u64 = 1 << 20;
-/// The most lines of the error output of a command that are shown.
-const LINES: usize = 4;
+/// The most characters of the id of a job.
+const MAX_ID: usize = 256;
 /// With this exit status, a start says that nothing was submitted, and that it is to be tried again: `EX_TEMPFAIL`.
 const BUSY: i32 = 75;
 /// With one of these, a shell says that there is no such command.
@@ -180,6 +180,14 @@ enum CommandError {
         /// The time that it had.
         limit: Duration,
     },
+    /// It printed too much.
+    #[error("compeval.scheduler.{name} printed more than 1 MiB, and was ended; it is: {text}")]
+    TooMuchOutput {
+        /// Its name.
+        name: &'static str,
+        /// It, as it is written.
+        text: String,
+    },
     /// The user did not want to wait any longer.
     #[error("{name} was interrupted")]
     Interrupted {
@@ -289,14 +297,18 @@ impl CommandScheduler {
             Err(CommandFailure::TimedOut) => {
                 return Err(CommandError::TimedOut { name, text, limit: self.client.limit });
             }
+            Err(CommandFailure::TooMuchOutput) => {
+                return Err(CommandError::TooMuchOutput { name, text });
+            }
             Err(CommandFailure::Stopped) => return Err(CommandError::Interrupted { name }),
         };
-        let said = last_lines(&end.stderr);
+        let said = last_lines(end.stderr.lines().map(str::trim));
+        let said = if said.is_empty() { said } else { format!(": {said}") };
         if !end.status.success() {
             return Err(CommandError::Failed { name, text, status: end.status, said });
         }
         if name == START && !is_id(end.stdout.trim()) {
-            let printed = end.stdout.trim().to_owned();
+            let printed = excerpt(&end.stdout);
             return Err(CommandError::NoId { name, text, printed, said });
         }
         Ok(end.stdout)
@@ -400,18 +412,11 @@ impl BatchScheduler for CommandScheduler {
     }
 }
 
-/// Whether a text may be the id of a job: one word that is no option of a command.
+/// Whether a text may be the id of a job: one word that is no option of a command, and not too long for one.
 fn is_id(text: &str) -> bool {
-    !text.is_empty() && !text.starts_with('-') && text.bytes().all(|byte| byte.is_ascii_graphic())
-}
-
-/// Returns the last lines of the error output of a command, after a colon.
-fn last_lines(text: &str) -> String {
-    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    match &lines[lines.len().saturating_sub(LINES)..] {
-        [] => String::new(),
-        lines => format!(": {}", lines.join("; ")),
-    }
+    (1..=MAX_ID).contains(&text.len())
+        && !text.starts_with('-')
+        && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 #[cfg(test)]
@@ -473,7 +478,8 @@ mod tests {
         for id in ["12", "12.server", "node:4711", "12[].pbs"] {
             assert!(is_id(id), "{id}");
         }
-        for text in ["", "job 12", "-9", "1\n2", "zw\u{f6}lf"] {
+        let long = "1".repeat(MAX_ID + 1);
+        for text in ["", "job 12", "-9", "1\n2", "zw\u{f6}lf", &long] {
             assert!(!is_id(text), "{text}");
         }
     }

@@ -21,7 +21,7 @@ use ce_model::humanize;
 use ce_model::resources::Resources;
 
 pub use self::command_runner::haste;
-pub(crate) use self::command_runner::{Client, CommandFailure};
+pub(crate) use self::command_runner::{Client, CommandFailure, excerpt, last_lines};
 pub use self::commands::{CommandScheduler, CommandSettings, CommandSettingsError};
 pub use self::pool::{PoolAction, WorkerDemand, WorkerPool};
 pub use self::worker_jobs::{

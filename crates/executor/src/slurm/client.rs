@@ -14,14 +14,13 @@ use crate::executor::Reach;
 use crate::scheduler::{
     ArrayTask, BatchScheduler, CancelScope, Client, CommandFailure, JobAnswer, JobState, JobToken,
     ScheduledJob, SchedulerError, SchedulerKind, Submission, SubmitFailure, WorkerSettings,
+    excerpt, last_lines,
 };
 
 /// The variable that names the configuration of the cluster.
 const CONFIGURATION: &str = "SLURM_CONF";
 /// The beginning of the message of a program that has asked nothing of Slurm.
 const FATAL: &str = "fatal:";
-/// The most lines of an error that are shown.
-const LINES: usize = 4;
 
 /// The Slurm of this host.
 ///
@@ -210,12 +209,13 @@ impl Slurm {
             CommandFailure::NotStarted(source) => SlurmError::Start { program, source },
             CommandFailure::Lost(source) => SlurmError::Wait { program, source },
             CommandFailure::TimedOut => SlurmError::TimedOut { program, limit: self.client.limit },
+            CommandFailure::TooMuchOutput => SlurmError::TooMuchOutput { program },
             CommandFailure::Stopped => SlurmError::Interrupted { program },
         })?;
         if end.status.success() {
             return Ok(end.stdout);
         }
-        let message = last_lines(program, &end.stderr);
+        let message = error_message(program, &end.stderr);
         let message = if message.is_empty() { end.status.to_string() } else { message };
         Err(SlurmError::Failed { program, message })
     }
@@ -284,16 +284,16 @@ fn is_misleading(name: &OsStr) -> bool {
 }
 
 /// The last lines of what a program said, in one line, without its name.
-fn last_lines(program: &str, stderr: &str) -> String {
+fn error_message(program: &str, stderr: &str) -> String {
     let lines = stderr.lines().map(|line| {
         let line = line.trim().strip_prefix(program).unwrap_or(line).trim_start_matches(':').trim();
         line.strip_prefix("error:").unwrap_or(line).trim()
     });
     let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
     if let Some(fatal) = lines.iter().find_map(|line| line.strip_prefix(FATAL)) {
-        return fatal.trim().to_owned();
+        return excerpt(fatal);
     }
-    lines[lines.len().saturating_sub(LINES)..].join("; ")
+    last_lines(lines.into_iter())
 }
 
 /// The reason why Slurm gave no answer, or not the one that was hoped for.
@@ -332,6 +332,12 @@ pub enum SlurmError {
         /// The time that it had.
         limit: Duration,
     },
+    /// A program printed too much.
+    #[error("{program} printed more than 1 MiB, and was ended")]
+    TooMuchOutput {
+        /// The program.
+        program: &'static str,
+    },
     /// The caller did not want to wait any longer.
     #[error("{program} was interrupted")]
     Interrupted {
@@ -347,7 +353,7 @@ pub enum SlurmError {
         message: String,
     },
     /// A program said something that it never says.
-    #[error("{program} answered with an unknown text: {text:?}")]
+    #[error("{program} answered with an unknown text: {:?}", excerpt(text))]
     Answer {
         /// The program.
         program: &'static str,
@@ -400,7 +406,9 @@ impl SlurmError {
                     SubmitFailure::Unclear
                 }
             }
-            Self::Wait { .. } | Self::Answer { .. } => SubmitFailure::Unclear,
+            Self::Wait { .. } | Self::TooMuchOutput { .. } | Self::Answer { .. } => {
+                SubmitFailure::Unclear
+            }
             Self::TimedOut { .. } | Self::Interrupted { .. } => SubmitFailure::Busy,
         }
     }
@@ -429,7 +437,9 @@ impl Explain for SlurmError {
                     "scontrol ping, which says whether Slurm answers, and later this".to_owned(),
                 );
             }
-            Self::Answer { program, .. } | Self::Start { program, .. } => {
+            Self::Answer { program, .. }
+            | Self::TooMuchOutput { program }
+            | Self::Start { program, .. } => {
                 return Some(format!(
                     "{program} --version, which must be that of the cluster's Slurm"
                 ));
@@ -472,14 +482,18 @@ mod tests {
     fn an_error_is_one_line() {
         let text = "sbatch: error: invalid partition specified: x\nsbatch: error: Batch job submission failed: no\n\n";
         assert_eq!(
-            last_lines("sbatch", text),
+            error_message("sbatch", text),
             "invalid partition specified: x; Batch job submission failed: no"
         );
         let text =
             "sbatch: error: fetch_config: DNS SRV lookup failed\nsbatch: fatal: no configuration\n";
-        assert_eq!(last_lines("sbatch", text), "no configuration", "the others are consequences");
-        assert_eq!(last_lines("squeue", "1\n2\n3\n4\n5\n"), "2; 3; 4; 5");
-        assert_eq!(last_lines("squeue", "\n"), "");
+        assert_eq!(
+            error_message("sbatch", text),
+            "no configuration",
+            "the others are consequences"
+        );
+        assert_eq!(error_message("squeue", "1\n2\n3\n4\n5\n"), "2; 3; 4; 5");
+        assert_eq!(error_message("squeue", "\n"), "");
     }
 
     #[test]
