@@ -30,8 +30,9 @@ use std::env;
 use std::error::Error as _;
 use std::ffi::OsStr;
 use std::io::{self, Write};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{self, ExitCode};
 
 use self::audit::AuditCalls;
 use self::compare::CompareMedians;
@@ -50,6 +51,7 @@ use self::verify::{Doctor, Verify};
 use self::viz::Viz;
 use self::worker::Serve;
 use ce_evaluate::session::{Error, OutputError, WriteError};
+use ce_git::REPOSITORY_VARIABLES;
 use ce_model::exit::{Exit, Explain};
 use ce_report::{Output, say};
 use ce_task::edit::EditError;
@@ -72,6 +74,9 @@ trait Tool: Parser {
 /// Parses the arguments, runs the program, tells its error: the whole of `ce`, which is the program by whose name it is
 /// started.
 pub fn main() -> ExitCode {
+    if let Some(code) = forget_repository() {
+        return code;
+    }
     ce_executor::reset_signals();
     let name = env::args_os().next().unwrap_or_default();
     match Path::new(&name).file_name().and_then(OsStr::to_str) {
@@ -80,6 +85,27 @@ pub fn main() -> ExitCode {
         Some("ce-viz") => run_tool::<Viz>(),
         _ => run_tool::<Ce>(),
     }
+}
+
+/// Executes this program again without the variables by which Git tells a hook of its repository. gix and programs that are started would
+/// obey them in other repositories, too, such as submodules. Returns if there are none, or that fails.
+fn forget_repository() -> Option<ExitCode> {
+    let set = REPOSITORY_VARIABLES.into_iter().filter(|name| env::var_os(name).is_some());
+    let set: Vec<&str> = set.collect();
+    if set.is_empty() {
+        return None;
+    }
+    let mut words = env::args_os();
+    let mut again = process::Command::new("/proc/self/exe");
+    again.arg0(words.next().unwrap_or_default()).args(words);
+    for name in &set {
+        again.env_remove(name);
+    }
+    let error = again.exec();
+    let names = set.join(" ");
+    let text = format!("cannot be executed again without {names}: {error}\n  try: unset {names}");
+    say("ce", &text);
+    Some(Exit::Malformed.into())
 }
 
 /// Runs a program, and tells its error.

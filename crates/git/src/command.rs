@@ -14,15 +14,25 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Variables that lead `git` to another repository than the one that it is given.
-const VARIABLES: [&str; 9] = [
+/// Variables by which Git tells a hook, or another program that it starts, of its repository: `git rev-parse --local-env-vars`, and those
+/// that concern how one is found or written. None of them may lead to, or change, another repository.
+///
+/// Settings of the environment, such as `GIT_CONFIG_COUNT`, count for all repositories, as Git lets them count for submodules.
+pub const REPOSITORY_VARIABLES: [&str; 16] = [
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_CEILING_DIRECTORIES",
     "GIT_COMMON_DIR",
+    "GIT_CONFIG",
     "GIT_DIR",
+    "GIT_GRAFT_FILE",
+    "GIT_IMPLICIT_WORK_TREE",
     "GIT_INDEX_FILE",
+    "GIT_INTERNAL_SUPER_PREFIX",
     "GIT_NAMESPACE",
     "GIT_OBJECT_DIRECTORY",
     "GIT_PREFIX",
+    "GIT_QUARANTINE_PATH",
+    "GIT_REPLACE_REF_BASE",
     "GIT_SHALLOW_FILE",
     "GIT_WORK_TREE",
 ];
@@ -89,7 +99,7 @@ impl Prompts {
 /// The user's `git`, without arguments. It reads nothing from standard input unless it is given something.
 pub(super) fn git(reach: GitReach, prompts: Prompts) -> Command {
     let mut git = Command::new("git");
-    for name in VARIABLES {
+    for name in REPOSITORY_VARIABLES {
         git.env_remove(name);
     }
     for setting in SETTINGS {

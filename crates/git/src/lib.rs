@@ -27,7 +27,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-pub use self::command::Prompts;
+pub use self::command::{Prompts, REPOSITORY_VARIABLES};
 pub use self::commit_snapshot::{Kind, Snapshot, TreeId, TreePath};
 pub use self::config::{Config, ConfigEntry, ConfigError};
 pub use self::discovery::{Home, around, create, top};

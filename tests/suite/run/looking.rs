@@ -304,17 +304,30 @@ fn no_setting_hides_a_change() {
 fn the_environment_names_no_other_repository() {
     let other = Lab::task(TASK).file("README", "another one\n").commit();
     let dir = other.path("task");
-    let lab = Lab::task(TASK).commit();
-    for (name, value) in [
+    let variables = [
         ("GIT_DIR", dir.join(".git")),
         ("GIT_WORK_TREE", dir.clone()),
         ("GIT_INDEX_FILE", dir.join(".git/index")),
+        ("GIT_INDEX_FILE", ".git/index".into()),
         ("GIT_COMMON_DIR", dir.join(".git")),
         ("GIT_OBJECT_DIRECTORY", dir.join(".git/objects")),
-    ] {
+        ("GIT_ALTERNATE_OBJECT_DIRECTORIES", dir.join(".git/objects")),
+        ("GIT_SHALLOW_FILE", dir.join(".git/HEAD")),
+        ("GIT_GRAFT_FILE", dir.join(".git/HEAD")),
+        ("GIT_CEILING_DIRECTORIES", "/".into()),
+        ("GIT_NAMESPACE", "other".into()),
+        ("GIT_PREFIX", "computations/".into()),
+        ("GIT_QUARANTINE_PATH", dir.join(".git/objects")),
+        ("GIT_REPLACE_REF_BASE", "refs/heads/".into()),
+    ];
+    let labs = [Library::Plain, Library::Submodule, Library::Submodules]
+        .map(|library| Lab::task(TASK).commit_with(library));
+    for (lab, (name, value)) in
+        labs.iter().flat_map(|lab| variables.iter().map(move |it| (lab, it)))
+    {
         for options in [&[][..], &["--at=HEAD"], &["--at=:/task"]] {
             drop(fs::remove_dir_all(lab.path("storage")));
-            let ran = lab.finish(lab.evaluation(options).env(name, &value)).exit(0);
+            let ran = lab.finish(lab.evaluation(options).env(name, value)).exit(0);
             assert!(!ran.stderr.contains("not stored"), "{name}: {}", ran.stderr);
             ran.called(vec!["mul"]);
             let commit = repository::head(&lab.path("task"));
@@ -326,7 +339,7 @@ fn the_environment_names_no_other_repository() {
         let exec = lab.path("task").join(EXEC);
         let text = fs::read_to_string(&exec).unwrap();
         fs::write(&exec, text.replace('*', "-")).unwrap();
-        is_refused(&lab, lab.finish(lab.evaluation(&[]).env(name, &value)));
+        is_refused(lab, lab.finish(lab.evaluation(&[]).env(name, value)));
         fs::write(&exec, text).unwrap();
     }
 }
