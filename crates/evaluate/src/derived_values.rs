@@ -127,7 +127,9 @@ impl DerivedValues {
     fn later_file(&self, path: &TaskPath) -> Result<InputSource, ValueError> {
         let contents = self.later.find(path);
         let error = |fault| ValueError::OwnFile { path: path.to_string(), fault };
-        match contents.map_err(|fault| error(fault.into()))? {
+        let lost = || error("the directory of the task is gone".into());
+        let is_gone = !self.sources.task_directory().exists();
+        match contents.map_err(|fault| if is_gone { lost() } else { error(fault.into()) })? {
             FileContents::Blob(id) => Ok(InputSource::Bytes(self.later.blob(&id).map_err(error)?)),
             FileContents::Written(text) => Ok(InputSource::Bytes(text.as_bytes().to_vec())),
             FileContents::Uncommitted(path) => {
@@ -518,6 +520,18 @@ impl ValueError {
     /// Whether the storage is to blame.
     pub const fn is_storage(&self) -> bool {
         matches!(self, Self::Storage(_))
+    }
+
+    /// Whether the data of a repository cannot be read, which may be gone.
+    pub fn is_unreadable(&self) -> bool {
+        match self {
+            Self::Git(_) | Self::Unreadable { .. } => true,
+            Self::Source(error) => error.is_unreadable(),
+            Self::OwnFile { fault, .. } => fault
+                .downcast_ref()
+                .is_none_or(|it| matches!(it, LoadFault::Snapshot(_) | LoadFault::Read(_))),
+            _ => false,
+        }
     }
 
     /// Whether a repository as a whole is to blame, at any commit.

@@ -60,7 +60,7 @@ impl<'a> Evaluator<'a> {
     /// Blames a failure on the storage if that has vanished. If it does not answer, the run ends with that, and its calls have
     /// nothing to tell.
     pub(super) fn blame(&self, outcome: Outcome) -> Outcome {
-        let has_failed = outcome.failure().is_some();
+        let has_failed = outcome.failure().is_some() || outcome.is_unreadable();
         if (has_failed || outcome.is_lost())
             && self.evaluation.storage.availability().away().is_some()
         {

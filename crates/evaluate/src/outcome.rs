@@ -122,6 +122,14 @@ pub enum Unfinished {
     /// Each time, the worker that executed it ended; in words, how the last one did.
     #[error("it was lost: {0}")]
     Lost(String),
+    /// Git does not have any more what it is executed from or reads: a commit was pruned, or a repository moved.
+    #[error("it was lost: {why}")]
+    Unreadable {
+        /// The cause, in words.
+        why: String,
+        /// Advice for the user.
+        hint: Option<String>,
+    },
     /// The executor lacks something that it needs; in words, what.
     #[error("it was refused: {0}")]
     Refused(String),
@@ -131,6 +139,7 @@ impl Explain for Unfinished {
     fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Lost(_) => "run the same command again: nothing is remembered of it",
+            Self::Unreadable { hint, .. } => return hint.clone(),
             Self::Refused(_) => {
                 "run it where that is to be had; ce doctor says what this host lacks"
             }
@@ -392,6 +401,15 @@ impl CallError {
         }
     }
 
+    /// Whether data of Git cannot be read that the call is executed from or reads.
+    pub fn is_unreadable(&self) -> bool {
+        match self {
+            Self::Tree(_) => true,
+            Self::Input(error) | Self::Outputs { first: error, .. } => error.is_unreadable(),
+            _ => false,
+        }
+    }
+
     /// Whether the storage is to blame, rather than the computation.
     pub fn is_storage(&self) -> bool {
         match self {
@@ -419,7 +437,11 @@ impl CallError {
 
 impl Explain for CallError {
     fn exit(&self) -> Exit {
-        if self.is_storage() { Exit::Storage } else { Exit::Failed }
+        match self {
+            _ if self.is_storage() => Exit::Storage,
+            _ if self.is_unreadable() => Exit::Missing,
+            _ => Exit::Failed,
+        }
     }
 
     fn hint(&self) -> Option<String> {
@@ -474,13 +496,18 @@ impl Explain for CallError {
 }
 
 impl Outcome {
-    /// A call that failed before it could print anything, or was interrupted while a value was read.
+    /// A call that failed before it could print anything, was interrupted while a value was read, or is lost since Git's data cannot
+    /// be read.
     pub(super) fn failed(name: ResultName, error: impl Into<CallError>) -> Self {
         let error = Box::new(error.into());
         if error.is_interrupted() {
             return Self::Absent(name, Absence::Interrupted);
         }
         let hint = error.hint();
+        if error.is_unreadable() {
+            let why = error.in_full();
+            return Self::Absent(name, Absence::Unfinished(Unfinished::Unreadable { why, hint }));
+        }
         Self::Absent(name, Absence::Failed(CallFailure { error, log: None, hint }))
     }
 
@@ -572,7 +599,12 @@ impl Outcome {
         }
     }
 
-    /// Whether the call was lost.
+    /// Whether Git's data could not be read.
+    pub(super) const fn is_unreadable(&self) -> bool {
+        matches!(self, Self::Absent(_, Absence::Unfinished(Unfinished::Unreadable { .. })))
+    }
+
+    /// Whether an execution of the call was lost.
     pub(super) const fn is_lost(&self) -> bool {
         matches!(self, Self::Absent(_, Absence::Unfinished(Unfinished::Lost(_))))
     }
@@ -634,6 +666,7 @@ impl Explain for EvaluateError {
             Self::Threads(_) => Exit::Storage,
             Self::Storage(error) => error.exit(),
             Self::Output(error) if error.is_storage() => Exit::Storage,
+            Self::Output(error) if error.is_unreadable() => Exit::Missing,
             Self::Output(_) => Exit::Failed,
         }
     }

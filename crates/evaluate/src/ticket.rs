@@ -198,7 +198,9 @@ pub(super) fn answer(outcome: &Outcome) -> Option<TicketEnd> {
             storage: error.is_storage(),
         })),
         Absence::Unfinished(Unfinished::Refused(why)) => Some(TicketEnd::Refused(why.clone())),
-        Absence::Unfinished(Unfinished::Lost(how)) => Some(TicketEnd::Lost(how.clone())),
+        Absence::Unfinished(Unfinished::Lost(how) | Unfinished::Unreadable { why: how, .. }) => {
+            Some(TicketEnd::Lost(how.clone()))
+        }
         Absence::Suspended(call) => Some(TicketEnd::Suspended(call.name.short())),
         Absence::Interrupted | Absence::NotStarted(_) => None,
         Absence::Missing(_) | Absence::Blocked | Absence::Waiting | Absence::LeftOut => {

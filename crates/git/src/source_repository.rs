@@ -121,6 +121,15 @@ fn beside(named: &[String]) -> String {
 }
 
 impl SourceError {
+    /// Whether the repository is not there, its data cannot be read, or it lacks a commit that is given by its id.
+    pub fn is_unreadable(&self) -> bool {
+        match self {
+            Self::Directory { .. } | Self::NoRepository { .. } | Self::Git { .. } => true,
+            Self::Revision { rev, .. } => rev.parse::<ObjectId>().is_ok(),
+            _ => false,
+        }
+    }
+
     /// Whether the repository as a whole is to blame, at any commit.
     pub const fn is_of_repository(&self) -> bool {
         !matches!(self, Self::Revision { .. } | Self::Path { .. } | Self::Git { .. })

@@ -1,4 +1,4 @@
-//! Objects of Git that are not what their ids say: nothing of them is executed or believed.
+//! Objects of Git that are not what their ids say, or are gone: nothing of them is executed or believed, and no call is blamed.
 
 use std::fs;
 use std::path::PathBuf;
@@ -88,5 +88,43 @@ fn a_commit_under_the_id_of_another_one_is_not_loaded() {
     let id = write_over(&lab, "task", "HEAD", "HEAD~1");
     for arguments in [&["check", "--at=HEAD"][..], &["check"]] {
         lab.run("ce", arguments).exit(2).says(&format!("the object {id} in "));
+    }
+}
+
+/// What an execution does to the repository of the task, whose path is `$1`.
+const LOSSES: [(&str, &str); 3] = [
+    (
+        r#"cd "$1" && echo '# new' >>computations/mul/exec && git commit -qam new --amend &&
+           git reflog expire --expire=now --all && git gc -q --prune=now"#,
+        " is missing: ",
+    ),
+    (r#"mv "$1" "$1.gone""#, " is not in a Git repository"),
+    (r#"rm -r "$1""#, " is not in a Git repository"),
+];
+
+#[test]
+fn a_call_whose_commit_is_gone_is_lost_and_has_not_failed() {
+    for (loss, why) in LOSSES {
+        let texts = [
+            // A computation, and a directory of the repository at a commit that is known late.
+            "Inputs: 'x'\n(mul (lose INPUT('x'))[0] INPUT('x'))[0]",
+            "Inputs: 'x'\n(mul TREE('.:computations/mul' (lose INPUT('x'))[0])[0] INPUT('x'))[0]",
+        ];
+        for (at, text) in texts.into_iter().enumerate() {
+            let task = r#"sh -c "$LOSS" - "${LAB_LOG%/called}/task" >&2 || exit 9"#;
+            let script = format!("{task}\necho \"${{LAB_HEAD-}}\" >\"$2\"");
+            let lab = Lab::task(text).computation("lose", "x", "y", &script).commit();
+            let head = lab.git("task", &["rev-parse", "HEAD"]);
+            let mut run = lab.evaluation(&["--no-sync"]);
+            for name in ["AUTHOR", "COMMITTER"] {
+                run.env(format!("GIT_{name}_NAME"), "a").env(format!("GIT_{name}_EMAIL"), "a@b");
+            }
+            let ran = lab.finish(run.env("LOSS", loss).env("LAB_HEAD", head));
+            let ran = ran.exit(3).called(vec!["lose"]);
+            assert!(ran.stderr.contains(" is not finished: it was lost: "), "{at}: {}", ran.stderr);
+            assert!(ran.stderr.contains(why) || at > 0, "{loss}: {}", ran.stderr);
+            assert!(!lab.storage().iter().any(|it| it.contains("failed/")), "{at}: {loss}");
+            assert!(ran.stderr.contains("1 computed") && lab.is_tidy(), "{}", ran.stderr);
+        }
     }
 }
