@@ -2,7 +2,6 @@
 //!
 //! One table has the groups, and one the examples of all commands.
 
-use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -11,6 +10,7 @@ use clap::builder::{StyledStr, Styles};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap_mangen::Man;
 
+use ce_files::umask;
 use ce_report::coloured;
 
 /// Commands that one looks for together, each with what it does.
@@ -326,7 +326,7 @@ fn write_page(command: &Command, directory: &Path) -> io::Result<()> {
     let (body, version) = page.split_at(end);
     let name = command.get_display_name().unwrap_or(command.get_name());
     let page = format!("{body}{}{version}", examples_of(name).map_or(OF_ALL.into(), sections));
-    fs::write(directory.join(manual.get_filename()), page)
+    umask::write(directory.join(manual.get_filename()), page)
 }
 
 /// The pages that the page of all commands refers to.

@@ -51,6 +51,7 @@ use self::verify::{Doctor, Verify};
 use self::viz::Viz;
 use self::worker::Serve;
 use ce_evaluate::session::{Error, OutputError, WriteError};
+use ce_files::umask;
 use ce_git::REPOSITORY_VARIABLES;
 use ce_model::exit::{Exit, Explain};
 use ce_report::{Output, say};
@@ -116,6 +117,7 @@ fn run_tool<T: Tool>() -> ExitCode {
     if let Some(code) = hidden {
         return code;
     }
+    umask::take();
     let tool = match T::try_parse() {
         Ok(tool) => tool,
         Err(mut error) => {

@@ -13,6 +13,7 @@ use super::options::{Dirty, Strict, TaskDir, is_stdout, task_around, warn_of_lin
 use ce_draw::Drawing;
 use ce_evaluate::session::{Error, OutputError, WriteError};
 use ce_exchange::Attestations;
+use ce_files::umask;
 use ce_history::package::{Packer, copy};
 use ce_history::{History, Subject};
 use ce_model::exit::{Exit, Explain};
@@ -176,7 +177,7 @@ fn copy_beside(dir: &Path, outputs: &mut [PageOutput]) -> Result<(), WriteError>
         };
         let name = format!("{FILES}/{}-{}", output.value.name, output.output.trim_end_matches('/'));
         let to = dir.join(&name);
-        let copied = fs::create_dir_all(dir.join(FILES)).and_then(|()| {
+        let copied = umask::create_dir_all(dir.join(FILES)).and_then(|()| {
             if let Ok(old) = to.symlink_metadata() {
                 if old.is_dir() { fs::remove_dir_all(&to) } else { fs::remove_file(&to) }?;
             }
@@ -301,7 +302,7 @@ impl<'a> PageFile<'a> {
     ///
     /// Fails if it has other things, or cannot be made.
     pub(super) fn within(dir: &Path, path: &'a Path, force: bool) -> Result<Self, Error> {
-        fs::create_dir_all(dir).map_err(|error| not_written(dir, error))?;
+        umask::create_dir_all(dir).map_err(|error| not_written(dir, error))?;
         let mut entries = fs::read_dir(dir).map_err(|error| not_written(dir, error))?;
         if !path.exists() && entries.next().is_some() {
             return Err(NotAPage(dir.display().to_string()).into());
@@ -325,7 +326,7 @@ impl<'a> PageFile<'a> {
     }
 
     fn write_aside(&self, aside: &Path, page: &[u8]) -> io::Result<()> {
-        let mut file = File::options().write(true).create_new(true).open(aside)?;
+        let mut file = umask::new_file().write(true).create_new(true).open(aside)?;
         file.write_all(page)?;
         file.sync_all()?;
         fs::rename(aside, self.path)

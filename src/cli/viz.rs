@@ -1,6 +1,5 @@
 //! `ce-viz`: draws the workflow.
 
-use std::fs;
 use std::io;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -14,6 +13,7 @@ use super::input_args::PathArgs;
 use super::options::{Dirty, Strict, TaskDir, is_stdout};
 use ce_draw::Drawing;
 use ce_evaluate::session::{Error, OutputError, WriteError};
+use ce_files::umask;
 use ce_model::exit::{Exit, Explain};
 use ce_model::plan::Plan;
 use ce_model::task::Task;
@@ -129,7 +129,7 @@ impl Tool for Viz {
         }
         match file {
             None => out.write_all(&text).map_err(OutputError)?,
-            Some(path) => fs::write(path, text)
+            Some(path) => umask::write(path, text)
                 .map_err(|source| WriteError { path: path.display().to_string(), source })?,
         }
         Ok(Exit::Done)
@@ -157,13 +157,10 @@ fn form(path: &Path) -> Result<Form, Error> {
 /// Converts a picture.
 fn convert(format: &'static str, svg: &[u8]) -> Result<Vec<u8>, Error> {
     let failed = PictureError::Program;
-    let mut child = Command::new("rsvg-convert")
-        .args(["--format", format, "--zoom", ZOOM])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(failed)?;
+    let mut command = Command::new("rsvg-convert");
+    command.args(["--format", format, "--zoom", ZOOM]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = umask::as_user(|| command.spawn()).map_err(failed)?;
     let stdin = child.stdin.take();
     let output = thread::scope(|scope| {
         scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(svg)));

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 use std::num::NonZeroUsize;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use clap::Parser;
@@ -13,6 +13,7 @@ use ce_evaluate::session::{
     Error, RunOptions, WorkerOptions, WorkerSession, scheduler_job, time_left,
 };
 use ce_executor::scheduler::ArrayTask;
+use ce_files::umask;
 use ce_model::exit::Exit;
 use ce_model::humanize::{counted, duration, parse_count, parse_duration};
 use ce_model::resources::parse_size;
@@ -124,7 +125,10 @@ fn user_id(text: &str) -> Result<u32, String> {
     if let Ok(id) = text.parse() {
         return Ok(id);
     }
-    let asked = Command::new("id").args(["-u", "--", text]).stdin(Stdio::null()).output();
+    let mut id = Command::new("id");
+    id.args(["-u", "--", text]);
+    id.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let asked = umask::as_user(|| id.spawn()).and_then(Child::wait_with_output);
     let output = asked
         .map_err(|error| format!("id -u cannot be asked: {error}; write the number of the user"))?;
     let id = String::from_utf8_lossy(&output.stdout).trim().parse();

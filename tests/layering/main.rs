@@ -8,6 +8,7 @@ mod advice;
 mod causes;
 mod circles;
 mod messages;
+mod modes;
 mod tokens;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -5,10 +5,10 @@
 //! when it is asked again. What comes back is compared with the record, in a clone by `fetch`.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::ops::ControlFlow;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, symlink};
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{self, Output};
@@ -17,6 +17,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use ce_files::manifest::ValuePiece;
+use ce_files::umask;
 use ce_git::{
     LfsPointer, LfsRemote, LfsScratch, LfsStore, LfsUse, Mirror, MirrorError, MirrorKind,
 };
@@ -295,7 +296,7 @@ impl LargeUploads {
         }
         let journal = match self.sink {
             ObjectSink::Store(_) => {
-                let journal = OpenOptions::new().create(true).append(true).open(&self.journal);
+                let journal = umask::new_file().create(true).append(true).open(&self.journal);
                 Some(Mutex::new(journal.map_err(|source| large(&self.journal, source))?))
             }
             ObjectSink::None | ObjectSink::Scratch(_) => None,
@@ -464,8 +465,7 @@ impl Temporary {
             let number = NUMBER.fetch_add(1, Ordering::Relaxed);
             let path = dir.join(format!("{TEMPORARY}{}-{number}", process::id()));
             // One of another host or process may have the name.
-            match OpenOptions::new().read(true).write(true).create_new(true).mode(0o666).open(&path)
-            {
+            match umask::new_file().read(true).write(true).create_new(true).open(&path) {
                 Ok(file) => return Ok(Self { path, file }),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(source) => break large(&path, source),
@@ -503,7 +503,7 @@ fn make_dirs(dir: &Path, shared: u32) -> Result<(), ResultsError> {
     if let Some(above) = dir.parent() {
         make_dirs(above, shared)?;
     }
-    let made = DirBuilder::new().mode(0o777).create(dir).and_then(|()| match shared {
+    let made = umask::create_dir(dir).and_then(|()| match shared {
         0 => Ok(()),
         shared => {
             // Users who may read may also enter, and new files belong to the group.

@@ -8,6 +8,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use ce_files::umask;
 use ce_model::access::Access;
 use ce_model::digest::{Digest, ObjectId};
 use ce_model::resources::{Resources, TaskLauncher};
@@ -252,7 +253,8 @@ pub const HEAD: u64 = 256;
 pub(super) fn open_log(stage: &OwnedFd, name: impl Arg) -> io::Result<File> {
     // To cut it would be a change of the file system, even where it is empty.
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let log = openat(stage, name, flags | OFlags::CLOEXEC, Mode::from_raw_mode(0o666))?;
+    let log =
+        openat(stage, name, flags | OFlags::CLOEXEC, Mode::from_raw_mode(umask::for_user(0o666)))?;
     match FileType::from_raw_mode(fstat(&log)?.st_mode) {
         FileType::RegularFile => Ok(log.into()),
         _ => Err(io::Error::other("it is not a plain file")),

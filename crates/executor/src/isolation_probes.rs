@@ -32,6 +32,7 @@ use super::{
     OutputFile, Sandbox, VerifiedPath,
 };
 use crate::sandbox::{COMPUTATION, DEVICES, INPUTS, TELLING};
+use ce_files::umask;
 use ce_model::access::{Access, Rule};
 use ce_model::digest::Digest;
 use ce_model::exit::Explain;
@@ -97,7 +98,7 @@ impl Trial {
         let dir =
             std::env::temp_dir().canonicalize()?.join(format!("ce-doctor-{}", std::process::id()));
         DirBuilder::new().mode(0o700).create(&dir)?;
-        match Command::new("sleep").arg("600").spawn() {
+        match umask::as_user(|| Command::new("sleep").arg("600").spawn()) {
             Ok(victim) => Ok(Self { dir, victim }),
             Err(error) => {
                 drop(fs::remove_dir(dir));
@@ -118,13 +119,13 @@ impl Trial {
     /// Executes the attempts, and returns the findings.
     fn run(mut self, sandbox: Sandbox) -> io::Result<Vec<Diagnosis>> {
         for name in ["tree", "work", "out", "secret"] {
-            fs::create_dir(self.at(name))?;
+            umask::create_dir(self.at(name))?;
         }
-        fs::write(self.at("secret/file"), "secret\n")?;
+        umask::write(self.at("secret/file"), "secret\n")?;
         let program = std::env::current_exe()?.canonicalize()?;
         let program_word = quoted_path(&program);
-        fs::write(
-            self.at("tree/exec"),
+        umask::write(
+            &self.at("tree/exec"),
             format!("#!/bin/sh\nexec {program_word} {BREAK_OUT} \"$@\"\n"),
         )?;
         fs::set_permissions(self.at("tree/exec"), Permissions::from_mode(0o700))?;
@@ -142,7 +143,7 @@ impl Trial {
             namespaces: namespaces(),
             key: make_decoy(),
         };
-        fs::write(self.at("facts"), targets.text())?;
+        umask::write(self.at("facts"), targets.text())?;
         let isolated = self.execute(sandbox, targets.text().as_bytes(), program)?;
         drop((tcp, unix));
         let text = fs::read_to_string(self.at("out/00")).unwrap_or_default();

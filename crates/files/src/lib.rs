@@ -1,4 +1,6 @@
-//! Values of the file system: [`manifest`] reads directories as values, [`cache`] remembers what takes long to compute.
+//! Values of the file system: [`manifest`] reads directories as values, [`cache`] remembers what takes long to compute, [`umask`] says
+//! which modes new files get.
 
 pub mod cache;
 pub mod manifest;
+pub mod umask;

@@ -3,6 +3,7 @@
 //! By itself, `git` fetches what a partial clone has left out, runs hooks, starts a monitor of the work tree, takes locks, and asks
 //! for passwords. A command of ours waits for none of these, and none of them starts further processes.
 
+use ce_files::umask;
 use std::env;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
@@ -141,7 +142,7 @@ pub(super) fn can_stop_lazy_fetch(repository: &Path) -> io::Result<bool> {
     let mut git = git(GitReach::Local, Prompts::Off);
     git.arg("--git-dir").arg(repository).env("GIT_TRACE", "1");
     git.args(["-c", "remote.origin.promisor=true", "cat-file", "-e", ABSENT]);
-    let trace = git.output()?.stderr;
+    let trace = output_of(&mut git, &[])?.stderr;
     let trace = String::from_utf8_lossy(&trace);
     let [is_asked, is_fetching] = TRACED.map(|it| trace.contains(it));
     let obeys = is_asked && !is_fetching;
@@ -160,7 +161,7 @@ pub(crate) fn output_until(
     is_stopped: &(dyn Fn() -> bool + Sync),
 ) -> io::Result<Output> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn()?;
+    let mut child = umask::as_user(|| command.spawn())?;
     let (stdin, pid) = (child.stdin.take(), Pid::from_child(&child));
     thread::scope(|scope| {
         // A `git` that ends early does not read everything.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::errors::SnapshotError;
 use super::{GitResult, open};
+use ce_files::umask;
 
 /// Returns the top of the work tree that a directory is in.
 pub fn top(dir: &Path) -> Option<PathBuf> {
@@ -81,6 +82,6 @@ fn main_work_tree(linked: &Path) -> GitResult<Option<PathBuf>> {
 
 /// Makes an empty repository in a directory that may hold files.
 pub fn create(dir: &Path) -> GitResult<()> {
-    gix::init(dir)?;
+    umask::as_user(|| gix::init(dir))?;
     Ok(())
 }

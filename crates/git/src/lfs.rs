@@ -12,11 +12,12 @@ use gix::objs::Tree;
 use gix::objs::tree::{Entry, EntryKind};
 use gix::open::Options;
 
-use crate::command::{GitReach, Prompts, git, output_until, silence_ssh};
+use crate::command::{GitReach, Prompts, git, output_of, output_until, silence_ssh};
 use crate::mirror::{Mirror, MirrorError};
 use crate::opening::open;
 use crate::url::{local_path, without_password};
 use crate::{GitResult, to_path};
+use ce_files::umask;
 
 /// The variable that has the URL of the remote.
 const URL: &str = "CE_LFS_URL";
@@ -151,8 +152,8 @@ impl LfsScratch {
         if dir.exists() {
             fs::remove_dir_all(dir)?;
         }
-        fs::create_dir_all(dir.parent().unwrap_or(dir))?;
-        gix::init_bare(dir)?;
+        umask::create_dir_all(dir.parent().unwrap_or(dir))?;
+        umask::as_user(|| gix::init_bare(dir))?;
         let repository = gix::open_opts(dir, Options::default())?;
         Ok(Self { repository, dir: dir.to_owned() })
     }
@@ -218,7 +219,7 @@ impl LfsRemote {
         let mut remote = Self::new(&url.to_string(), prompts);
         let clone = absolute(clone)?;
         let mut command = git(GitReach::Local, prompts);
-        let output = command.arg("-C").arg(&clone).args(["remote", "--verbose"]).output()?;
+        let output = output_of(command.arg("-C").arg(&clone).args(["remote", "--verbose"]), &[])?;
         if !output.status.success() {
             return Err(String::from_utf8_lossy(&output.stderr).trim().into());
         }

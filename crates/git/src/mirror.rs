@@ -11,6 +11,7 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
+use ce_files::umask;
 use ce_model::digest::{ObjectId, is_object_id};
 use ce_model::exit::Explain;
 use gix::Repository;
@@ -79,8 +80,8 @@ pub struct RefUpdate {
 
 /// Opens or makes the repository in a directory, once its lock is held.
 fn locked(dir: &Path) -> GitResult<(Repository, MirrorFiles, File)> {
-    fs::create_dir_all(dir.parent().unwrap_or(dir))?;
-    let lock = File::create(dir.with_extension("lock"))?;
+    umask::create_dir_all(dir.parent().unwrap_or(dir))?;
+    let lock = umask::new_file().append(true).create(true).open(dir.with_extension("lock"))?;
     lock.lock()?;
     let (repository, files) = open_or_create(dir)?;
     Ok((repository, files, lock))
@@ -331,14 +332,14 @@ impl Mirror {
     /// Remembers something under a name, in place of what was there.
     pub fn put_note(&self, name: &str, text: &[u8]) -> Result<(), MirrorError> {
         let (place, new) = (self.note_path(name), self.note_path(&format!("{name}-new")));
-        let written = fs::write(&new, text).and_then(|()| fs::rename(&new, place));
+        let written = umask::write(&new, text).and_then(|()| fs::rename(&new, place));
         written.map_err(|error| self.own(error.into()))
     }
 
     /// Appends to what is remembered under a name.
     pub fn add_to_note(&self, name: &str, text: &[u8]) -> Result<(), MirrorError> {
         let path = self.note_path(name);
-        let file = File::options().create(true).append(true).open(path);
+        let file = umask::new_file().create(true).append(true).open(path);
         file.and_then(|mut file| file.write_all(text)).map_err(|error| self.own(error.into()))
     }
 
@@ -527,7 +528,7 @@ fn make(dir: &Path) -> GitResult<()> {
     if new.exists() {
         fs::remove_dir_all(&new)?;
     }
-    gix::init_bare(&new)?;
+    umask::as_user(|| gix::init_bare(&new))?;
     Ok(fs::rename(new, dir)?)
 }
 
@@ -538,7 +539,7 @@ fn configure(dir: &Path, configuration: &str) -> GitResult<()> {
         return Ok(());
     }
     let new = dir.with_extension("config");
-    fs::write(&new, configuration)?;
+    umask::write(&new, configuration)?;
     Ok(fs::rename(new, file)?)
 }
 

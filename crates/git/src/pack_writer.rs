@@ -15,6 +15,7 @@ use gix_pack as pack;
 use gix_pack::data::output;
 
 use super::{GitResult, from, object_id};
+use ce_files::umask;
 use ce_model::digest;
 
 /// The size of a pack, compressed, in bytes. It is in memory before it is written.
@@ -193,15 +194,17 @@ impl<'a> PackWriter<'a> {
         let mut packed = writer.into_write();
         packed.flush()?;
         let dir = self.repository.objects.store_ref().path().join("pack");
-        pack::Bundle::write_to_directory(
-            &mut Cursor::new(packed),
-            Some(&dir),
-            &mut Discard,
-            &AtomicBool::new(false),
-            None::<gix::objs::find::Never>,
-            hash,
-            pack::bundle::write::Options::default(),
-        )?;
+        umask::as_user(|| {
+            pack::Bundle::write_to_directory(
+                &mut Cursor::new(packed),
+                Some(&dir),
+                &mut Discard,
+                &AtomicBool::new(false),
+                None::<gix::objs::find::Never>,
+                hash,
+                pack::bundle::write::Options::default(),
+            )
+        })?;
         Ok(())
     }
 }

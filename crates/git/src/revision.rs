@@ -7,7 +7,7 @@ use gix::revision::plumbing::Spec;
 use gix::{ObjectId, Repository};
 
 use super::GitResult;
-use super::command::{GitReach, Prompts, git};
+use super::command::{GitReach, Prompts, git, output_of};
 use super::errors::{CutOff, SnapshotError, border};
 use super::submodules::Repositories;
 
@@ -80,7 +80,7 @@ fn asked(dir: &Path, rev: &str) -> Option<ObjectId> {
     // The repository and all objects exist.
     let mut git = git(GitReach::Local, Prompts::Off);
     git.arg("-C").arg(dir).args(["rev-parse", "--verify", "--quiet", "--end-of-options", rev]);
-    let output = git.output().ok().filter(|output| output.status.success())?;
+    let output = output_of(&mut git, &[]).ok().filter(|output| output.status.success())?;
     ObjectId::from_hex(output.stdout.trim_ascii()).ok()
 }
 

@@ -13,6 +13,7 @@ use std::process::{Command, Stdio};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::{env, mem, str};
 
+use ce_files::umask;
 use ce_model::humanize::is_misleading;
 use rustix::termios::tcgetwinsize;
 
@@ -342,7 +343,7 @@ fn show_in_pager(text: &[u8], pager: &OsString) -> bool {
     }
     // Ctrl-C is for the pager.
     ce_executor::outlive_typed_signals();
-    let Ok(mut child) = command.spawn() else { return false };
+    let Ok(mut child) = umask::as_user(|| command.spawn()) else { return false };
     if let Some(mut stdin) = child.stdin.take() {
         // One that was left early reads no more.
         let _written = stdin.write_all(coloured(&String::from_utf8_lossy(text)).as_bytes());

@@ -8,6 +8,7 @@ mod places;
 mod records;
 mod sources;
 mod swaps;
+mod umasks;
 pub(crate) mod users;
 
 use std::fs;

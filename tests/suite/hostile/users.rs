@@ -16,7 +16,7 @@ const TASK: &str = "Inputs: 'x', 'y'\n(add (mul INPUT('x') INPUT('y'))[0] INPUT(
 pub(crate) const GROUP: u32 = 4242;
 
 /// Two users for whom modes mean something.
-const USERS: [u32; 2] = [65534, 65533];
+pub(crate) const USERS: [u32; 2] = [65534, 65533];
 
 /// A laboratory whose storage belongs to a group, and another user who is in it.
 fn shared(mode: u32) -> Option<(Lab, u32)> {
@@ -24,7 +24,7 @@ fn shared(mode: u32) -> Option<(Lab, u32)> {
 }
 
 /// The same with another task.
-fn shared_by(lab: Lab, mode: u32) -> Option<(Lab, u32)> {
+pub(crate) fn shared_by(lab: Lab, mode: u32) -> Option<(Lab, u32)> {
     let lab = lab.commit();
     let user = lab.another_user()?;
     let storage = lab.path("storage");

@@ -17,6 +17,7 @@ use std::{env, io, thread};
 
 use crate::executor::ExecuteError;
 use crate::invocation::VISIBLE_GPUS;
+use ce_files::umask;
 
 /// The interval at which locks of other runs are polled, and at which a run that executes looks whether others wait.
 pub(super) const POLL: Duration = Duration::from_millis(50);
@@ -216,8 +217,8 @@ impl LockedFiles {
 
 /// Opens a file to be locked. Neither the file nor its directory need exist.
 fn lock_file(directory: &Path, name: &str) -> io::Result<File> {
-    fs::create_dir_all(directory)?;
-    File::options().create(true).append(true).open(directory.join(name))
+    umask::create_dir_all(directory)?;
+    umask::new_file().create(true).append(true).open(directory.join(name))
 }
 
 /// Whether a lock was taken; another process may have it.

@@ -22,6 +22,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use std::{env, fs, io, thread};
 
+use ce_files::umask;
 use ce_model::access::{Access, Rule};
 use jiff::Timestamp;
 use rustix::io::Errno;
@@ -429,14 +430,14 @@ fn path(invocation: &Invocation) -> Result<Option<OsString>, ExecuteError> {
 /// the blink of an eye; that passes.
 fn spawn(command: &mut Command) -> io::Result<Child> {
     for _ in 0..BUSY {
-        match command.spawn() {
+        match umask::as_user(|| command.spawn()) {
             Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => {
                 thread::sleep(Duration::from_millis(1));
             }
             other => return other,
         }
     }
-    command.spawn()
+    umask::as_user(|| command.spawn())
 }
 
 /// Executes, and waits until nothing of the execution runs any more.

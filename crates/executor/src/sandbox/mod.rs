@@ -36,6 +36,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use ce_files::umask;
 use ce_model::access::Access;
 use ce_model::exit::Explain;
 use rustix::process::Pid;
@@ -260,7 +261,7 @@ impl Launcher {
             .env_clear()
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
-        let mut child = command.spawn().map_err(SandboxError::Lost)?;
+        let mut child = umask::as_user(|| command.spawn()).map_err(SandboxError::Lost)?;
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(SandboxError::Lost(io::ErrorKind::BrokenPipe.into()));
         };

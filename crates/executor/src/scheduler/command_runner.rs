@@ -4,6 +4,7 @@
 //! killed at a time limit, when it has printed too much, or as soon as the caller has lost interest. A Ctrl-C at the terminal does not
 //! reach it.
 
+use ce_files::umask;
 use std::env;
 use std::io::{self, Read, Write};
 use std::num::NonZeroU32;
@@ -124,7 +125,8 @@ fn run_limited(
 ) -> Result<CommandOutput, CommandFailure> {
     let begin = Instant::now();
     let streams = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = streams.process_group(0).spawn().map_err(CommandFailure::NotStarted)?;
+    let streams = streams.process_group(0);
+    let mut child = umask::as_user(|| streams.spawn()).map_err(CommandFailure::NotStarted)?;
     let mut pipes = ChildPipes::new(&mut child, input);
     let end = loop {
         match pipes.go_on().and_then(|()| child.try_wait()) {

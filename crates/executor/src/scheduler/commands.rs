@@ -20,6 +20,7 @@ use super::{
     WorkerSettings, read_line, read_settings, wrong_setting,
 };
 use crate::executor::Reach;
+use ce_files::umask;
 use ce_model::exit::Explain;
 use ce_model::template::Template;
 
@@ -343,7 +344,7 @@ impl BatchScheduler for CommandScheduler {
             failure: SubmitFailure::Final,
         };
         let path = script.to_str().ok_or_else(|| refused("its name is not UTF-8"))?;
-        let written = fs::write(&script, submission.script(&self.settings.common));
+        let written = umask::write(&script, submission.script(&self.settings.common));
         let mode = fs::Permissions::from_mode(0o755);
         let written = written.and_then(|()| fs::set_permissions(&script, mode));
         written.map_err(|cause| refused(&cause.to_string()))?;

@@ -18,6 +18,7 @@ use super::format::{EntryKind, Manifest, ManifestEntry};
 use super::scan::{Descent, Scan, Watch};
 use super::{DirectoryError, split_path};
 use crate::cache::FileStat;
+use crate::umask;
 
 /// The largest numbers of directories and entries of a batch: each directory stays open until its files are read.
 const DIRECTORIES: usize = 64;
@@ -370,7 +371,9 @@ pub(super) fn make_way<C>(
     let made = match &entry.kind {
         EntryKind::File { .. } => Ok(()),
         EntryKind::Link { target } => symlinkat(&**target, to.directory(), name),
-        EntryKind::Empty => mkdirat(to.directory(), name, Mode::from_raw_mode(0o777)),
+        EntryKind::Empty => {
+            mkdirat(to.directory(), name, Mode::from_raw_mode(umask::for_user(0o777)))
+        }
     };
     made.map_err(|error| DirectoryError::of(&entry.path, error))?;
     Ok(Arc::clone(to.directory()))
@@ -383,7 +386,7 @@ impl FileCopy {
         path: &[u8],
         executable: bool,
     ) -> Result<Self, DirectoryError> {
-        let mode = if executable { 0o555 } else { 0o444 };
+        let mode = umask::for_user(if executable { 0o555 } else { 0o444 });
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         match openat(to, split_path(path).1, flags, Mode::from_raw_mode(mode)) {
             Ok(file) => Ok(Self { file: file.into(), is_short: false }),

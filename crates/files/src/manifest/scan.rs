@@ -17,6 +17,7 @@ use rustix::io::Errno;
 use super::format::{EntryKind, HEADER, ManifestEntry, contents, hash};
 use super::{DirectoryError, Refusal, Refused, check_link};
 use crate::cache::FileStat;
+use crate::umask;
 
 /// The number of bytes of a listing that the kernel gives at a time.
 pub(super) const LISTING: usize = 64 << 10;
@@ -427,7 +428,7 @@ impl Descent {
         }
         let rest = path[self.path.len()..].split(|byte| *byte == b'/');
         for name in rest.filter(|name| !name.is_empty()) {
-            match mkdirat(&self.here, name, Mode::from_raw_mode(0o777)) {
+            match mkdirat(&self.here, name, Mode::from_raw_mode(umask::for_user(0o777))) {
                 Ok(()) | Err(Errno::EXIST) => self.enter(name)?,
                 Err(error) => return Err(DirectoryError::of(&self.join(name), error)),
             }

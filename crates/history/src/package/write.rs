@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use super::{Definitions, FileMaker, OutputNames, PackagedFile, PackagedResult, Packer};
 use crate::{FirstPublished, History, Subject};
 use ce_files::manifest::Scan;
+use ce_files::umask;
 use ce_git::{Config, ConfigError, Snapshot};
 use ce_model::digest::Digest;
 use ce_model::exit::{Exit, Explain};
@@ -179,7 +180,7 @@ impl Aside {
             let path = parent(place).join(format!(".{name}.{}-{number}.part", std::process::id()));
             let archive = match kind {
                 PackageKind::Archive => ArchiveWriter::create(&path).map(Some),
-                PackageKind::Copies | PackageKind::Links => fs::create_dir(&path).map(|()| None),
+                PackageKind::Copies | PackageKind::Links => umask::create_dir(&path).map(|()| None),
             };
             match archive {
                 Ok(archive) => return Ok(Self { path, kind, archive }),
@@ -201,7 +202,7 @@ impl Aside {
     fn text(&mut self, to: &str, text: &str) -> io::Result<()> {
         match &mut self.archive {
             Some(archive) => archive.text(to, text),
-            None => fs::write(self.path.join(to), text),
+            None => umask::write(self.path.join(to), text),
         }
     }
 
@@ -263,7 +264,7 @@ fn written(place: &Path, kind: PackageKind, file: &str) -> PathBuf {
 
 /// Makes a file of a package, with the directories that it is in.
 fn make(kind: PackageKind, from: &Path, to: &Path) -> io::Result<()> {
-    fs::create_dir_all(to.parent().unwrap_or(to))?;
+    umask::create_dir_all(to.parent().unwrap_or(to))?;
     match kind {
         PackageKind::Links => symlink(from, to),
         PackageKind::Copies | PackageKind::Archive => copy(from, to),
@@ -277,7 +278,7 @@ pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
         let mode = fs::metadata(to)?.permissions().mode();
         return fs::set_permissions(to, fs::Permissions::from_mode(mode | WRITE));
     }
-    fs::create_dir(to)?;
+    umask::create_dir(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let to = to.join(entry.file_name());
@@ -539,7 +540,7 @@ impl ArchiveWriter {
     /// An archive in a new file.
     fn create(path: &Path) -> io::Result<Self> {
         let has_failed = Rc::new(Cell::new(false));
-        let file = BufWriter::new(File::create_new(path)?);
+        let file = BufWriter::new(umask::new_file().write(true).create_new(true).open(path)?);
         let output = ArchiveFile { file, at: 0, has_failed: Rc::clone(&has_failed) };
         Ok(Self { zip: ZipWriter::new(output), has_failed })
     }

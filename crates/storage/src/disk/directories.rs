@@ -3,7 +3,6 @@
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
-use std::fs::DirBuilder;
 use std::io::{self, Read};
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
@@ -28,6 +27,7 @@ use super::{
 };
 use ce_files::cache::FileStat;
 use ce_files::manifest::{self, DirectoryArchive, DirectoryError, Manifest, Scan};
+use ce_files::umask;
 use ce_model::digest::Digest;
 
 /// The flags to open a directory that is to be listed.
@@ -39,7 +39,7 @@ const MAX_DEPTH: usize = 32;
 
 /// Creates the directory of a storage, and all above it, unless they exist.
 pub(crate) fn make_dirs(path: &Path) -> Result<()> {
-    let make = || match DirBuilder::new().recursive(true).create(path) {
+    let make = || match umask::create_dir_all(path) {
         // Another host has just made it, and it is not visible yet: then this says that nothing is there.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             if path.symlink_metadata()?.is_dir() { Ok(()) } else { Err(error) }
@@ -266,14 +266,7 @@ impl Disk {
     }
 
     fn make_one(&self, path: &Path) -> io::Result<()> {
-        self.at(path, |dir, name| {
-            mkdirat(dir, name, Mode::from_raw_mode(0o777))?;
-            if let Some(shared) = self.shared {
-                let made = openat(dir, name, LISTED, Mode::empty())?;
-                fchmod(made, Mode::from_raw_mode(0o700 | shared))?;
-            }
-            Ok(())
-        })
+        self.at(path, |dir, name| self.making(0o777, |mode| Ok(mkdirat(dir, name, mode)?)))
     }
 
     /// Creates a directory, and all above it but the top, unless they exist.

@@ -20,6 +20,7 @@ use super::hash_and_copy::Reading;
 use super::network::OnNotFound;
 use super::{Disk, ForeignEntry, IoContext, Result, StorageError, found, stat};
 use ce_files::cache::FileStat;
+use ce_files::umask;
 use ce_model::digest::{Digest, PIECE};
 
 /// The flags to open a file: not through a link, and without waiting for the other end of a FIFO.
@@ -101,38 +102,34 @@ impl Disk {
 
     /// Creates a file, and opens it for reading and writing.
     ///
-    /// The umask applies to `mode`.
+    /// It has the rights of `mode` that the group has, if the storage is shared, and else those that the umask leaves.
     pub(crate) fn create(&self, path: &Path, mode: u32) -> Result<File> {
         let flags = PLAIN | OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
         let open = |flags| {
             self.at(path, |dir, name| {
-                Ok(File::from(openat(dir, name, flags, Mode::from_raw_mode(mode))?))
+                self.making(mode, |mode| Ok(File::from(openat(dir, name, flags, mode)?)))
             })
         };
         self.attempt_again("write", path, |again| {
-            let file = match self.again(&[path], || open(flags)) {
+            match self.again(&[path], || open(flags)) {
                 // It was created, and reported as not created: then nothing is in it.
                 Err(error) if again && error.kind() == io::ErrorKind::AlreadyExists => {
                     let file = open(flags - OFlags::EXCL - OFlags::CREATE)?;
-                    if Metadata::of(&file)?.len() > 0 {
-                        return Err(error);
-                    }
-                    file
+                    if Metadata::of(&file)?.len() > 0 { Err(error) } else { Ok(file) }
                 }
-                created => created?,
-            };
-            self.share(&file, mode)?;
-            Ok(file)
+                created => created,
+            }
         })
     }
 
-    /// Gives the group its rights to a new file, if the storage is shared.
-    fn share(&self, file: &File, mode: u32) -> io::Result<()> {
+    /// Makes a file or directory with the mode that a new one has here: another user of a shared storage may need it at once.
+    pub(super) fn making<T>(&self, mode: u32, make: impl FnOnce(Mode) -> T) -> T {
         match self.shared {
             Some(shared) => {
-                file.set_permissions(Permissions::from_mode(mode & 0o700 | mode & shared & 0o077))
+                let mode = mode & (0o700 | shared);
+                umask::exact(mode, || make(Mode::from_raw_mode(mode)))
             }
-            None => Ok(()),
+            None => make(Mode::from_raw_mode(umask::for_user(mode))),
         }
     }
 
@@ -193,12 +190,11 @@ impl Disk {
                 return Ok(());
             }
             let mut file = self.at(path, |dir, name| {
-                Ok(File::from(openat(dir, name, flags, Mode::from_raw_mode(0o666))?))
+                self.making(0o666, |mode| Ok(File::from(openat(dir, name, flags, mode)?)))
             })?;
             if let Some(kind) = ForeignEntry::of_type(Metadata::of(&file)?.kind()) {
                 return Err(kind.into());
             }
-            self.share(&file, 0o666)?;
             file.write_all(contents)?;
             self.arrive(&file)
         })

@@ -10,6 +10,7 @@ use rustix::process::{getegid, geteuid, getgroups};
 
 use super::{ELSEWHERE, ProbeSite, refused};
 use crate::disk::{IoContext, Result};
+use ce_files::umask;
 use ce_model::probe_diagnosis::Diagnosis;
 
 /// The rights to write a file after it was made read-only.
@@ -92,7 +93,8 @@ pub(super) fn copying(site: &ProbeSite) -> Diagnosis {
     let shares = || {
         let (from, to) = (site.file()?, site.fresh());
         let original = File::open(&from).context("read", &from)?;
-        let copy = File::create_new(&to).context("write", &to)?;
+        let copy =
+            umask::new_file().write(true).create_new(true).open(&to).context("write", &to)?;
         let shares = rustix::fs::ioctl_ficlone(&copy, &original).is_ok();
         drop(copy);
         site.disk().remove(&to)?;

@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use ce_files::umask;
 use ce_git::{HeadError, Heads};
 use ce_model::expression::{
     DEFINITION, ExpressionNode, InputDefault, NodeKind, RuleFile, Text, WorkflowDirectories,
@@ -88,7 +89,7 @@ fn to_text(dir: &Path, force: Force) -> Result<Vec<String>, EditError> {
     refuse_uncommitted(task, &PARTS, force)?;
     put_in_place(task, &[WORKFLOW_TEXT], &PARTS, |aside| {
         let new = aside.join(WORKFLOW_TEXT);
-        fs::write(&new, contents).map_err(|source| write_error(&new, source))
+        umask::write(&new, contents).map_err(|source| write_error(&new, source))
     })?;
     Ok(vec![WORKFLOW_TEXT.to_owned()])
 }

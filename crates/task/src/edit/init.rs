@@ -5,6 +5,7 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use ce_files::umask;
 use ce_model::expression::{
     Expression, ExpressionInput, ExpressionNode, NodeKind, Signature, WorkflowDirectories,
 };
@@ -90,7 +91,7 @@ pub fn init(dir: &Path) -> Result<Created, EditError> {
 
 /// Makes the directory of a task, and returns its real path.
 fn new_task(dir: &Path) -> Result<PathBuf, EditError> {
-    fs::create_dir_all(dir).map_err(|source| write_error(dir, source))?;
+    umask::create_dir_all(dir).map_err(|source| write_error(dir, source))?;
     let task = real(dir)?;
     let name = task.file_name().unwrap_or(task.as_os_str()).to_string_lossy();
     name.parse::<TaskName>().map_err(|source| EditError::Name { path: dir.to_owned(), source })?;
@@ -116,9 +117,10 @@ fn create_repository(dir: &Path, task: &Path) -> Result<bool, EditError> {
 /// Makes a file that does not exist, and the directories that it is in.
 fn make_file(path: &Path, contents: &str, mode: u32) -> Result<(), EditError> {
     if let Some(dir) = path.parent() {
-        fs::create_dir_all(dir).map_err(|source| write_error(dir, source))?;
+        umask::create_dir_all(dir).map_err(|source| write_error(dir, source))?;
     }
-    let file = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(path);
+    let file =
+        fs::OpenOptions::new().write(true).create_new(true).mode(umask::for_user(mode)).open(path);
     file.and_then(|mut file| file.write_all(contents.as_bytes()))
         .map_err(|source| write_error(path, source))
 }

@@ -14,6 +14,7 @@ use std::io;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
+use ce_files::umask;
 use ce_git::HeadError;
 use ce_model::declaration::Declaration;
 use ce_model::exit::{Exit, Explain};
@@ -174,7 +175,7 @@ fn aside(task: &Path) -> Result<PathBuf, EditError> {
     let mut number = 0;
     loop {
         let path = task.join(format!(".ce-new-{}-{number}", std::process::id()));
-        match fs::create_dir(&path) {
+        match umask::create_dir(&path) {
             Ok(()) => return Ok(path),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
             Err(source) => return Err(write_error(&path, source)),
@@ -224,15 +225,15 @@ fn make_parts(
 ) -> io::Result<()> {
     make(&aside.join("workflow"), layout)?;
     let lines: String = inputs.iter().map(|name| format!("{name}\n")).collect();
-    fs::write(aside.join("inputs"), lines)?;
+    umask::write(aside.join("inputs"), lines)?;
     for (name, default) in inputs.iter().zip(defaults) {
         let path = aside.join("defaults").join(name.as_str());
         if default.is_some() {
-            fs::create_dir_all(aside.join("defaults"))?;
+            umask::create_dir_all(aside.join("defaults"))?;
         }
         match default {
             None => {}
-            Some(InputDefault::Text(text)) => fs::write(path, &**text)?,
+            Some(InputDefault::Text(text)) => umask::write(path, &**text)?,
             Some(InputDefault::File(target)) => symlink(format!("../{target}"), path)?,
         }
     }
@@ -250,25 +251,25 @@ pub fn make(dir: &Path, layout: &WorkflowDirectories) -> io::Result<()> {
         match &entry.kind {
             WorkflowEntryKind::Link(target) => symlink(target, path)?,
             WorkflowEntryKind::Node { kind, value, files, outputs, inputs } => {
-                fs::create_dir(&path)?;
-                fs::write(path.join("kind"), format!("{kind}\n"))?;
+                umask::create_dir(&path)?;
+                umask::write(path.join("kind"), format!("{kind}\n"))?;
                 if *kind == NodeKind::Text.file() {
-                    fs::write(path.join("value"), &**value)?;
+                    umask::write(path.join("value"), &**value)?;
                 } else if !value.is_empty() {
-                    fs::write(path.join("value"), format!("{value}\n"))?;
+                    umask::write(path.join("value"), format!("{value}\n"))?;
                 }
                 for file in files {
                     let path = path.join(&*file.name);
                     if let Some(dir) = path.parent() {
-                        fs::create_dir_all(dir)?;
+                        umask::create_dir_all(dir)?;
                     }
-                    fs::write(path, file.contents())?;
+                    umask::write(path, file.contents())?;
                 }
                 if let Some(outputs) = outputs {
-                    fs::write(path.join("outputs"), outputs.lines())?;
+                    umask::write(path.join("outputs"), outputs.lines())?;
                 }
                 if *inputs {
-                    fs::create_dir(path.join("inputs"))?;
+                    umask::create_dir(path.join("inputs"))?;
                 }
             }
         }
