@@ -123,6 +123,15 @@ pub fn create_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(for_user(0o777)).create(path)
 }
 
+/// Makes a directory for the user alone, and those above it, unless they exist.
+///
+/// # Errors
+///
+/// Those of [`std::fs::create_dir_all`].
+pub fn create_private_dirs(path: impl AsRef<Path>) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
 /// The options to open a file of the user that may be new.
 pub fn new_file() -> OpenOptions {
     let mut options = File::options();

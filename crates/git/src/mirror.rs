@@ -80,7 +80,7 @@ pub struct RefUpdate {
 
 /// Opens or makes the repository in a directory, once its lock is held.
 fn locked(dir: &Path) -> GitResult<(Repository, MirrorFiles, File)> {
-    umask::create_dir_all(dir.parent().unwrap_or(dir))?;
+    umask::create_private_dirs(dir.parent().unwrap_or(dir))?;
     let lock = umask::new_file().append(true).create(true).open(dir.with_extension("lock"))?;
     lock.lock()?;
     let (repository, files) = open_or_create(dir)?;

@@ -217,7 +217,7 @@ impl LockedFiles {
 
 /// Opens a file to be locked. Neither the file nor its directory need exist.
 fn lock_file(directory: &Path, name: &str) -> io::Result<File> {
-    umask::create_dir_all(directory)?;
+    umask::create_private_dirs(directory)?;
     umask::new_file().create(true).append(true).open(directory.join(name))
 }
 

@@ -7,14 +7,15 @@
 pub mod digests;
 mod fingerprint;
 
-use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::umask;
 use ce_model::digest::{Blake3, Digest};
 use rustix::process::geteuid;
 use serde::Serialize;
@@ -180,7 +181,7 @@ fn read(path: &Path) -> Option<Vec<u8>> {
 /// Replaces a file by these contents and their checksum, for this user alone.
 fn write(path: &Path, contents: &[u8]) -> io::Result<()> {
     if let Some(dir) = path.parent() {
-        DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+        umask::create_private_dirs(dir)?;
     }
     let aside = aside(path);
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&aside)?;
