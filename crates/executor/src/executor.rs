@@ -15,6 +15,7 @@ use crate::invocation::Invocation;
 use crate::sandbox::SandboxError;
 use ce_model::access::Rule;
 use ce_model::exit::Explain;
+use ce_model::system_hints::exhausted_limit;
 
 /// The resources that an executor has for all executions together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,7 +77,8 @@ pub trait Executor: Send + Sync {
         Offer::default()
     }
 
-    /// Whether it takes invocations that are to be isolated; it refuses them otherwise.
+    /// Whether it takes invocations that are to be isolated; it refuses them otherwise. It does unless that is not wanted, or its
+    /// host has no namespaces: what fails for another reason takes no isolation away.
     fn isolates(&self) -> bool {
         false
     }
@@ -400,6 +402,16 @@ pub enum ExecuteError {
 }
 
 impl ExecuteError {
+    /// Returns the cause if it has met a limit of the system, which the call is not to blame for.
+    pub(super) fn met_limit(&self) -> Option<&io::Error> {
+        match self {
+            Self::Start { source, .. } | Self::Log { source, .. } => {
+                exhausted_limit(source).map(|_| source)
+            }
+            _ => None,
+        }
+    }
+
     /// Returns how the execution was lost, in words, if a process of this program broke down rather than what it was to execute.
     pub(super) fn loss(&self) -> Option<String> {
         let (what, source): (String, &dyn std::error::Error) = match self {
@@ -407,7 +419,7 @@ impl ExecuteError {
                 ("the launcher of its sandbox broke down".to_owned(), source)
             }
             Self::Wait { source, .. } => (self.to_string(), source),
-            _ => return None,
+            _ => (self.to_string(), self.met_limit()?),
         };
         Some(format!("{what}: {source}"))
     }

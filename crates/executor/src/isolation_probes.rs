@@ -38,6 +38,7 @@ use ce_model::digest::Digest;
 use ce_model::exit::Explain;
 use ce_model::humanize::quoted_path;
 use ce_model::probe_diagnosis::Diagnosis;
+use ce_model::system_hints::{exhausted_limit, raising_limits};
 
 /// The hidden first argument with which this program tries to break out.
 pub const BREAK_OUT: &str = "--break-out";
@@ -64,7 +65,19 @@ pub fn break_outs() -> impl Iterator<Item = Diagnosis> {
 
 fn diagnose() -> Vec<Diagnosis> {
     let sandbox = Sandbox::default();
-    if !sandbox.is_possible() {
+    let is_possible = match sandbox.is_possible() {
+        Ok(is_possible) => is_possible,
+        Err(error) => {
+            let found = format!("{error}: {}", error.cause());
+            let means = "it is not known whether computations can be isolated; until it is, none is executed";
+            let hint = exhausted_limit(error.cause()).map_or_else(
+                || "run ce doctor again".to_owned(),
+                |limit| format!("{}: {limit}", raising_limits()),
+            );
+            return vec![Diagnosis::ok("isolation", found).note(means).hint(hint)];
+        }
+    };
+    if !is_possible {
         let error = sandbox.refused();
         let cause = error.and_then(Error::source).map(|cause| format!(": {cause}"));
         let found = error.map(ToString::to_string).unwrap_or_default() + &cause.unwrap_or_default();

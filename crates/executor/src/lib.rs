@@ -3,7 +3,8 @@
 //! Knows nothing of workflows, plans and the storage. `executor` is what executors promise, with what comes out; `invocation` is
 //! what goes in. `local` executes on this host, with or without a `sandbox`. `scheduler` starts workers on a cluster, by commands
 //! of the user or by `slurm`, which knows the allocation, too, that a worker is in. `isolation_probes` try to break out of the
-//! sandbox. `own_process` is this process: its signals and its terminal.
+//! sandbox. `own_process` is this process: its signals and its terminal. `start_attempts` tries again where a limit of the system is
+//! met.
 
 mod executor;
 mod invocation;
@@ -13,6 +14,7 @@ mod own_process;
 mod sandbox;
 pub mod scheduler;
 pub mod slurm;
+mod start_attempts;
 
 pub use self::executor::{
     AllocationShape, Completion, Ended, ExecuteError, Executor, Failed, Fake, HostTurn, Isolation,

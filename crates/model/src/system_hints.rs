@@ -13,6 +13,26 @@ pub fn raising_limits() -> String {
         .to_owned()
 }
 
+/// The errors of Linux for too many open files, of the host and of a process.
+const NO_MORE_FILES: [i32; 2] = [23, 24];
+
+/// Returns which limit an operation has met, if its error says that something is used up: processes, memory or open files. Who tries
+/// again later, or does less at once, may succeed.
+pub fn exhausted_limit(source: &io::Error) -> Option<&'static str> {
+    let [host, process] = NO_MORE_FILES.map(|error| source.raw_os_error() == Some(error));
+    match source.kind() {
+        ErrorKind::WouldBlock => Some(
+            "the limit of processes and threads is reached (ulimit -u, or pids.max of a control group)",
+        ),
+        ErrorKind::OutOfMemory => Some(
+            "no memory is left (ulimit -v, ulimit -d, or memory of a control group or the host)",
+        ),
+        _ if process => Some("the limit of open files is reached (ulimit -Hn)"),
+        _ if host => Some("the host's limit of open files is reached (sysctl fs.file-max)"),
+        _ => None,
+    }
+}
+
 /// The most names of a directory that are compared with one that is not in it.
 const MOST_NAMES: usize = 10_000;
 
@@ -143,6 +163,22 @@ mod tests {
 
     fn written(path: &Path) -> String {
         for_writing(path, &fs::write(path, "").unwrap_err()).unwrap()
+    }
+
+    #[test]
+    fn an_error_names_the_limit_that_is_reached() {
+        let limits = [11, 12, 23, 24].map(|errno| {
+            exhausted_limit(&io::Error::from_raw_os_error(errno))
+                .map(|it| it.split_once('(').unwrap().1)
+        });
+        for (limit, expected) in
+            limits.iter().zip(["ulimit -u", "ulimit -v", "sysctl", "ulimit -Hn"])
+        {
+            assert!(limit.is_some_and(|limit| limit.starts_with(expected)), "{limit:?}");
+        }
+        for errno in [1, 2, 5, 13, 22, 28] {
+            assert_eq!(exhausted_limit(&io::Error::from_raw_os_error(errno)), None, "{errno}");
+        }
     }
 
     #[test]

@@ -37,10 +37,12 @@ use crate::executor::{
 };
 use crate::invocation::{DIRECTORY, Invocation, Span, TAIL, is_replaced, open_log, tail};
 use crate::sandbox::{
-    Sandbox, SandboxError, SandboxSpec, TaskSandbox, VERIFY, lacking, lacking_interpreter, specify,
+    Launcher, Sandbox, SandboxError, SandboxSpec, TaskSandbox, VERIFY, lacking,
+    lacking_interpreter, specify,
 };
-use crate::scheduler::JobToken;
+use crate::scheduler::{JobToken, haste};
 use crate::slurm::{Allocation, StatusFiles, is_of_allocation};
+use crate::start_attempts::{PATIENCE, StartAttempts};
 
 /// Executes processes of this host, until it is cancelled.
 #[derive(Debug)]
@@ -48,6 +50,7 @@ pub struct Local {
     capacity: NonZeroUsize,
     /// The sandbox that isolates executions, if that is wanted.
     sandbox: Option<Sandbox>,
+    attempts: StartAttempts,
     groups: Groups,
     orphans: Orphans,
     host: Arc<HostLock>,
@@ -67,6 +70,7 @@ impl Local {
         Self {
             capacity,
             sandbox,
+            attempts: StartAttempts::with_patience(PATIENCE / haste()),
             groups: Groups::default(),
             orphans: Orphans::default(),
             host: Arc::default(),
@@ -100,13 +104,17 @@ impl Local {
         Self { allocation, ..self }
     }
 
-    /// The sandbox, if one is wanted and this host allows it.
+    /// The sandbox, if one is wanted, unless this host has answered that it has no namespaces. What cannot be found out for now does
+    /// not decide: executions are isolated then, or lost.
     fn isolating_sandbox(&self) -> Option<&Sandbox> {
-        self.sandbox.as_ref().filter(|sandbox| sandbox.is_possible())
+        let is_cancelled = || self.groups.is_cancelled();
+        let is_refused =
+            |sandbox: &Sandbox| matches!(sandbox.probe(&self.attempts, &is_cancelled), Ok(false));
+        self.sandbox.as_ref().filter(|sandbox| !is_refused(sandbox))
     }
 
     fn execute(&self, invocation: &Invocation) -> Result<Ended, ExecuteError> {
-        let Self { groups, orphans, .. } = self;
+        let Self { groups, orphans, attempts, .. } = self;
         if groups.is_cancelled() {
             return Err(ExecuteError::Interrupted);
         }
@@ -121,15 +129,16 @@ impl Local {
             }
             (Some(_), None) => return refused("it asks for an allocation, and there is none"),
             (Some(span), Some(allocation)) => {
-                execute_spanning(groups, orphans, allocation, span, invocation)
+                let processes = (groups, orphans, attempts);
+                execute_spanning(processes, allocation, span, invocation)
             }
             (None, _) if !invocation.isolate => {
                 let hides_allocation = self.allocation.is_some();
                 let starter = Starter { hides_allocation, ..Starter::default() };
-                execute_unsandboxed(groups, orphans, invocation, &starter)
+                execute_unsandboxed((groups, orphans, attempts), invocation, &starter)
             }
             (None, _) => match self.isolating_sandbox() {
-                Some(sandbox) => execute_sandboxed(groups, sandbox, invocation),
+                Some(sandbox) => execute_sandboxed((groups, attempts), sandbox, invocation),
                 None => return refused("it is to be isolated, which is not possible here"),
             },
         };
@@ -195,7 +204,7 @@ impl Executor for Local {
     }
 
     fn notice(&self) -> Option<String> {
-        self.host.notice().or_else(|| self.gpus.notice())
+        self.attempts.notice().or_else(|| self.host.notice()).or_else(|| self.gpus.notice())
     }
 
     fn isolates(&self) -> bool {
@@ -257,10 +266,12 @@ pub(super) struct Starter {
     pub(super) sandbox: Option<TaskSandbox>,
 }
 
+/// The processes of an executor: those that run, those that are left, and attempts to start others.
+type Processes<'a> = (&'a Groups, &'a Orphans, &'a StartAttempts);
+
 /// Executes, and waits for the end of the process group.
 fn execute_unsandboxed(
-    groups: &Groups,
-    orphans: &Orphans,
+    (groups, orphans, attempts): Processes<'_>,
     invocation: &Invocation,
     starter: &Starter,
 ) -> Result<FinishedProcess, ExecuteError> {
@@ -268,14 +279,18 @@ fn execute_unsandboxed(
         let reason = format!("its root is the input {}, and it is not isolated", label.name);
         return Err(ExecuteError::Refused(reason));
     }
-    let mut command = command(invocation, starter)?;
-    check_inputs(invocation)?;
-    let child = spawn(&mut command).map_err(|source| ExecuteError::Start {
-        program: invocation.program_words(),
-        exec: invocation.executable(),
-        source,
-        lacking: Vec::new(),
+    let is_cancelled = || groups.is_cancelled();
+    let child = attempts.retry(&is_cancelled, ExecuteError::met_limit, || {
+        let mut command = command(invocation, starter)?;
+        check_inputs(invocation)?;
+        spawn(&mut command).map_err(|source| ExecuteError::Start {
+            program: invocation.program_words(),
+            exec: invocation.executable(),
+            source,
+            lacking: Vec::new(),
+        })
     })?;
+    let _running = attempts.running();
     let ended = wait(groups, orphans, child, invocation.limit);
     let over = ended.map_err(|source| {
         let program = invocation.program_words();
@@ -440,25 +455,42 @@ fn spawn(command: &mut Command) -> io::Result<Child> {
     umask::as_user(|| command.spawn())
 }
 
+/// The reason why a sandboxed execution has not begun.
+enum FailedAttempt {
+    /// Another attempt may succeed: nothing was executed.
+    Passing(SandboxError),
+    /// The execution is over.
+    Over(ExecuteError),
+}
+
+impl FailedAttempt {
+    /// Returns the cause if another attempt may succeed.
+    fn passing(&self) -> Option<&io::Error> {
+        match self {
+            Self::Passing(error) => Some(error.cause()),
+            Self::Over(_) => None,
+        }
+    }
+}
+
 /// Executes, and waits until nothing of the execution runs any more.
 fn execute_sandboxed(
-    groups: &Groups,
+    (groups, attempts): (&Groups, &StartAttempts),
     sandbox: &Sandbox,
     invocation: &Invocation,
 ) -> Result<FinishedProcess, ExecuteError> {
-    let broken = |error| {
-        if groups.is_cancelled() { ExecuteError::Interrupted } else { ExecuteError::Isolate(error) }
+    let broken = |error: SandboxError| match groups.is_cancelled() {
+        true => ExecuteError::Interrupted,
+        false => ExecuteError::Isolate(error),
     };
-    let spec = specify(invocation).map_err(ExecuteError::Isolate)?;
-    let mut launcher = sandbox.ask(invocation, &spec).map_err(broken)?;
-    let leader = match launcher.begin() {
-        Ok(leader) => leader,
-        Err(error @ SandboxError::Lost(_)) => return Err(broken(error)),
-        Err(error) => {
-            sandbox.give_back(launcher);
-            return Err(refused(&spec, invocation, error));
-        }
-    };
+    let is_cancelled = || groups.is_cancelled();
+    let attempt = || begin(sandbox, invocation, &broken);
+    let begun = attempts.retry(&is_cancelled, FailedAttempt::passing, attempt);
+    let (spec, mut launcher, leader) = begun.map_err(|failed| match failed {
+        FailedAttempt::Passing(error) => broken(error.into_lost()),
+        FailedAttempt::Over(error) => error,
+    })?;
+    let _running = attempts.running();
     let (waited, late) = groups.wait(leader, invocation.limit, || launcher.wait());
     let ended = waited.map_err(broken)?;
     // Its launcher has not reaped it yet.
@@ -484,9 +516,44 @@ fn execute_sandboxed(
     })
 }
 
+/// Begins an execution. Returns what it may see, its launcher, and the process that leads its group.
+fn begin(
+    sandbox: &Sandbox,
+    invocation: &Invocation,
+    broken: &dyn Fn(SandboxError) -> ExecuteError,
+) -> Result<(SandboxSpec, Launcher, Pid), FailedAttempt> {
+    let or_passing = |error: SandboxError, is_about_execution: bool| match is_about_execution {
+        true => FailedAttempt::Over(broken(error)),
+        false => FailedAttempt::Passing(error),
+    };
+    let spec = specify(invocation).map_err(|error| {
+        let is_about_execution = error.is_about_execution();
+        or_passing(error, is_about_execution)
+    })?;
+    let mut launcher = sandbox.ask(invocation, &spec).map_err(|error| {
+        // A launcher shows granted devices, and else only what all executions have.
+        let is_device = invocation.access.devices().any(|device| error.path() == Some(device));
+        let is_about_execution = is_device && error.is_about_execution();
+        or_passing(error, is_about_execution)
+    })?;
+    match launcher.begin() {
+        Ok(leader) => Ok((spec, launcher, leader)),
+        // It may have been executed.
+        Err(error @ SandboxError::Lost(_)) => Err(FailedAttempt::Over(broken(error))),
+        Err(error) => {
+            sandbox.give_back(launcher);
+            if error.is_about_execution() {
+                return Err(FailedAttempt::Over(refused(&spec, invocation, error)));
+            }
+            Err(FailedAttempt::Passing(error))
+        }
+    }
+}
+
 /// Returns why an execution could not begin in its sandbox.
 fn refused(spec: &SandboxSpec, invocation: &Invocation, error: SandboxError) -> ExecuteError {
     match error {
+        error if !error.is_about_execution() => ExecuteError::Isolate(error.into_lost()),
         SandboxError::Step { doing, source, .. } if doing == "start" => {
             let (program, exec) = (invocation.program_words(), invocation.executable());
             let lacking = lacking_interpreter(spec, &exec);
@@ -504,8 +571,7 @@ fn refused(spec: &SandboxSpec, invocation: &Invocation, error: SandboxError) -> 
 
 /// Executes, and waits until nothing of the execution runs any more, on any host, as far as Slurm knows.
 fn execute_spanning(
-    groups: &Groups,
-    orphans: &Orphans,
+    processes: Processes<'_>,
     allocation: &Allocation,
     span: &Span,
     invocation: &Invocation,
@@ -527,9 +593,9 @@ fn execute_spanning(
         }
         (starter.launcher, files) = (launcher, Some(statuses));
     }
-    let ended = execute_unsandboxed(groups, orphans, invocation, &starter);
+    let ended = execute_unsandboxed(processes, invocation, &starter);
     // Also after an error: exec may have been executed.
-    let is_over = allocation.end_steps(|| groups.is_killed());
+    let is_over = allocation.end_steps(|| processes.0.is_killed());
     let statuses = files.map(|files| files.take());
     if let Some(sandbox) = &starter.sandbox
         && let Some(error) = sandbox.refused()

@@ -37,13 +37,13 @@ use rustix::thread::{
 };
 use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
-use super::launcher::{NamespaceInit, prepare};
+use super::launcher::{NamespaceInit, install_filter, prepare};
 use super::launcher_processes::{ProcessEnd, Reply, StepError, at, end_of, forked, pipe, unshare};
 use super::mounts::{OLD, VERIFY, below};
 use super::root::{MASK, PreparedRoot, enter};
 use super::spec::{Bind, BindMode, SandboxSpec, TMP};
 use super::user::{InsideUser, SandboxUser, give_up_privileges};
-use super::{SandboxError, SharedState, seccomp, specify};
+use super::{SandboxError, SharedState, specify};
 use crate::invocation::{Invocation, open_verified};
 
 /// The hidden first argument that makes this program a task.
@@ -276,7 +276,7 @@ fn prepare_for_exec(user: InsideUser) -> Result<(), StepError> {
     user.assume()?;
     chdir(TMP).map_err(at("enter", TMP))?;
     give_up_privileges(CapabilitySet::empty())?;
-    let _older_kernel = seccomp::install(false);
+    install_filter(false)?;
     // A change of the user would take it back.
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(at("follow", "the task"))
 }

@@ -30,6 +30,7 @@ use rustix::process::{
 use rustix::thread::{CapabilitySet, UnshareFlags};
 use signal_hook::consts::SIGCHLD;
 
+use super::host_answer::is_refusal;
 use super::launcher_processes::{
     OWN_NETWORK, ProcessEnd, ProcessUsage, Reply, StepError, at, end_of, forked, pipe, reap,
     reap_any, send, send_failed, unshare,
@@ -90,9 +91,17 @@ pub(super) fn prepare(alone: bool, devices: &[PathBuf]) -> Result<PreparedRoot, 
     let mask = umask(MASK);
     let ready = PreparedRoot::new(root::prepare_shared(devices, nobody.is_some())?, nobody)?;
     umask(mask);
-    // Without it more of the kernel can be reached, but no files. `ce doctor` reports that.
-    let _older_kernel = seccomp::install(alone);
+    install_filter(alone)?;
     Ok(ready)
+}
+
+/// Installs the filter of system calls, if the kernel has any. Without it more of the kernel can be reached, but no files; `ce doctor`
+/// reports that.
+pub(super) fn install_filter(alone: bool) -> Result<(), StepError> {
+    match seccomp::install(alone) {
+        Err(error) if is_refusal(&error) || error.kind() == io::ErrorKind::Unsupported => Ok(()),
+        installed => installed.map_err(at("install the filter", "")),
+    }
 }
 
 fn serve_requests(root: &PreparedRoot) -> Result<(), ProcessEnd> {

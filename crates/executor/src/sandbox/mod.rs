@@ -4,6 +4,7 @@
 //! and forks executions in them. Imports go one way, from the first to the last of these lines:
 //!
 //! - `Sandbox` starts launchers and asks them to execute. `missing_access` finds paths that an execution may lack.
+//! - `host_answer` says which failures of a launcher mean that the host has no namespaces.
 //! - `launcher`: the launcher's side.
 //! - `cluster_tasks`: the side of tasks that a cluster starts, each in the sandbox of its host.
 //! - `shared_namespaces`: the namespaces that successive executions of a launcher share, and the process that starts them there.
@@ -11,6 +12,7 @@
 //! - `spec`: the visible files and the environment of an execution, as a value. `mounts` and `launcher_processes` are used by all.
 
 mod cluster_tasks;
+mod host_answer;
 mod launcher;
 mod launcher_processes;
 mod missing_access;
@@ -39,11 +41,14 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use ce_files::umask;
 use ce_model::access::Access;
 use ce_model::exit::Explain;
+use rustix::io::Errno;
 use rustix::process::Pid;
 
 use self::cluster_tasks::TASK;
+use self::host_answer::{is_same, lacks_namespaces};
 use self::launcher_processes::{HOST_NETWORK, LAUNCH, OWN_NETWORK, ProcessUsage, Reply};
 use crate::invocation::Invocation;
+use crate::start_attempts::StartAttempts;
 
 /// The reason why an execution cannot be isolated.
 #[derive(Debug, thiserror::Error)]
@@ -74,8 +79,8 @@ impl SandboxError {
         }
     }
 
-    /// The same once something was executed, which is not to blame for what the launcher could not do then.
-    fn after_start(self) -> Self {
+    /// The same, of an execution that is not to blame for what the launcher could not do.
+    pub(crate) fn into_lost(self) -> Self {
         match self {
             Self::Step { ref source, .. } => {
                 Self::Lost(io::Error::other(format!("{self}: {source}")))
@@ -84,11 +89,48 @@ impl SandboxError {
         }
     }
 
+    /// The error of the operation that failed.
+    pub(crate) fn cause(&self) -> &io::Error {
+        match self {
+            Self::Lost(source) | Self::Step { source, .. } => source,
+        }
+    }
+
+    /// The path that it is about, if there is one.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Step { path, .. } => {
+                Some(path).filter(|path| !path.as_os_str().is_empty()).map(PathBuf::as_path)
+            }
+            Self::Lost(_) => None,
+        }
+    }
+
+    /// Whether it is about a file that the execution was given or granted. Everything else passes: something is used up, or a
+    /// process of the launcher was killed.
+    pub(crate) fn is_about_execution(&self) -> bool {
+        let error = self.cause().raw_os_error().map(Errno::from_raw_os_error);
+        self.path().is_some() && error.is_some_and(|error| !PASSING.contains(&error))
+    }
+
     /// A reply that cannot be read.
     fn garbled() -> Self {
         Self::Lost(io::ErrorKind::InvalidData.into())
     }
 }
+
+/// Errors that say nothing of the file that an operation was about.
+const PASSING: [Errno; 9] = [
+    Errno::AGAIN,
+    Errno::MFILE,
+    Errno::NFILE,
+    Errno::NOMEM,
+    Errno::NOSPC,
+    Errno::INTR,
+    Errno::PIPE,
+    Errno::CHILD,
+    Errno::SRCH,
+];
 
 impl Explain for SandboxError {
     fn hint(&self) -> Option<String> {
@@ -101,7 +143,7 @@ impl Explain for SandboxError {
                 );
             }
         };
-        let space = source.raw_os_error() == Some(rustix::io::Errno::NOSPC.raw_os_error());
+        let space = source.raw_os_error() == Some(Errno::NOSPC.raw_os_error());
         let hint = match doing.as_str() {
             "create namespaces" if space => {
                 Some("sysctl user.max_user_namespaces is 0 or used up; raise it")
@@ -128,16 +170,16 @@ pub(super) fn hidden(mut arguments: impl Iterator<Item = OsString>) -> Option<Ex
     }
 }
 
-/// The number of times that a launcher is started, if it ends before it says whether it can isolate.
-const STARTS: usize = 3;
-
 /// Launchers: one for each execution at a time, used again and again.
 #[derive(Debug)]
 pub struct Sandbox {
     /// The program that is started as a launcher.
     program: PathBuf,
     idle: Mutex<Vec<Launcher>>,
+    /// The answer of the host, once it has given one.
     possible: OnceLock<Result<(), SandboxError>>,
+    /// Held by the thread that asks the host.
+    probing: Mutex<()>,
 }
 
 impl Default for Sandbox {
@@ -150,29 +192,59 @@ impl Default for Sandbox {
 impl Sandbox {
     /// Launchers that are a program whose `main` begins with [`hidden`](crate::hidden).
     pub fn of(program: PathBuf) -> Self {
-        Self { program, idle: Mutex::default(), possible: OnceLock::new() }
+        Self { program, idle: Mutex::default(), possible: OnceLock::new(), probing: Mutex::new(()) }
     }
 
-    /// Returns why nothing can be isolated on this host, if that has been tried.
+    /// Returns why nothing can be isolated on this host, if that is its answer.
     pub fn refused(&self) -> Option<&SandboxError> {
         self.possible.get()?.as_ref().err()
     }
 
-    /// Tries whether anything can be isolated on this host, once.
-    pub fn is_possible(&self) -> bool {
-        self.possible
-            .get_or_init(|| {
-                let mut started = Launcher::start(&self.program, SharedState::default());
-                for _ in 1..STARTS {
-                    // Somebody may have killed it, which says nothing of this host.
-                    if matches!(started, Err(SandboxError::Lost(_))) {
-                        started = Launcher::start(&self.program, SharedState::default());
-                    }
+    /// Whether executions can be isolated on this host.
+    ///
+    /// # Errors
+    ///
+    /// Fails if that cannot be found out for now.
+    pub fn is_possible(&self) -> Result<bool, SandboxError> {
+        self.probe(&StartAttempts::default(), &|| false)
+    }
+
+    /// Does the same, as these attempts allow it, until it is cancelled. The answer holds as long as this value: where something was
+    /// isolated once, everything is.
+    pub(crate) fn probe(
+        &self,
+        attempts: &StartAttempts,
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Result<bool, SandboxError> {
+        if self.possible.get().is_none() {
+            let _one_at_a_time = self.probing.lock().unwrap_or_else(PoisonError::into_inner);
+            if self.possible.get().is_none() {
+                let answer = attempts.retry(
+                    is_cancelled,
+                    |error: &SandboxError| Some(error.cause()),
+                    || self.ask_host(),
+                )?;
+                let _known = self.possible.set(answer);
+            }
+        }
+        Ok(self.refused().is_none())
+    }
+
+    /// Starts a launcher, and a second one if the first one was refused: a host that has no namespaces gives the same answer twice.
+    fn ask_host(&self) -> Result<Result<(), SandboxError>, SandboxError> {
+        let mut first = None;
+        loop {
+            match (Launcher::start(&self.program, SharedState::default()), first.take()) {
+                (Ok(launcher), _) => {
+                    self.give_back(launcher);
+                    return Ok(Ok(()));
                 }
-                self.give_back(started?);
-                Ok(())
-            })
-            .is_ok()
+                (Err(error), _) if !lacks_namespaces(&error) => return Err(error),
+                (Err(error), None) => first = Some(error),
+                (Err(second), Some(first)) if is_same(&first, &second) => return Ok(Err(second)),
+                (Err(second), Some(_)) => return Err(second),
+            }
+        }
     }
 
     /// Asks an idle launcher to execute, or one that is started for that.
@@ -189,6 +261,7 @@ impl Sandbox {
             }
         }
         let mut launcher = Launcher::start(&self.program, shared)?;
+        let _known = self.possible.set(Ok(()));
         launcher.ask(spec)?;
         Ok(launcher)
     }
@@ -294,7 +367,7 @@ impl Launcher {
     pub(crate) fn wait(&mut self) -> Result<i32, SandboxError> {
         match self.reply()? {
             Reply::Ended(status) => Ok(status),
-            reply => Err(SandboxError::unexpected(reply).after_start()),
+            reply => Err(SandboxError::unexpected(reply).into_lost()),
         }
     }
 
@@ -308,7 +381,7 @@ impl Launcher {
                 self.spent = true;
                 Ok(used)
             }
-            reply => Err(SandboxError::unexpected(reply).after_start()),
+            reply => Err(SandboxError::unexpected(reply).into_lost()),
         }
     }
 
@@ -334,5 +407,104 @@ impl Drop for Launcher {
     fn drop(&mut self) {
         let _gone = self.child.kill();
         let _gone = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// A program that answers as a launcher: each start has the next of these answers, and all further ones the last.
+    fn answering(answers: &[&str]) -> (tempfile::TempDir, Sandbox) {
+        let dir = tempfile::tempdir().unwrap();
+        let program = dir.path().join("launcher");
+        let place = dir.path().display();
+        let cases = answers.iter().enumerate().map(|(number, answer)| {
+            let is_last = number + 1 == answers.len();
+            let pattern = if is_last { "*".to_owned() } else { (number + 1).to_string() };
+            format!("{pattern}) {answer} ;;\n")
+        });
+        let script = format!(
+            "#!/bin/sh\nPATH=/usr/bin:/bin\necho >>{place}/starts\ncase $(wc -l <{place}/starts) in\n{}esac\n",
+            cases.collect::<String>()
+        );
+        for (name, reply) in [
+            ("ready", Reply::Ready),
+            ("over", Reply::Over),
+            ("denied", failed("create namespaces", "", Errno::PERM)),
+            ("unmounted", failed("mount", "/proc", Errno::PERM)),
+            ("exhausted", failed("fork", "", Errno::AGAIN)),
+            ("used-up", failed("create namespaces", "", Errno::AGAIN)),
+        ] {
+            fs::write(dir.path().join(name), reply.frame()).unwrap();
+        }
+        fs::write(dir.path().join("garbled"), [9, 0, 0, 0, 0, 0, 0, 0, 1, 2]).unwrap();
+        let script = script.replace("answer ", &format!("cat {place}/"));
+        fs::write(&program, script).unwrap();
+        fs::set_permissions(&program, Permissions::from_mode(0o700)).unwrap();
+        (dir, Sandbox::of(program))
+    }
+
+    fn failed(doing: &str, path: &str, error: Errno) -> Reply {
+        Reply::Failed(doing.to_owned(), path.into(), error.raw_os_error())
+    }
+
+    /// The answer, as it is by now and later.
+    fn probed(patience: Duration, answers: &[&str]) -> [Option<bool>; 2] {
+        let (_dir, sandbox) = answering(answers);
+        let attempts = StartAttempts::with_patience(patience);
+        [(); 2].map(|()| sandbox.probe(&attempts, &|| false).ok())
+    }
+
+    #[test]
+    fn a_host_has_no_namespaces_if_it_says_so_twice() {
+        let alive = "answer ready; read stays";
+        let (few, enough) = (Duration::from_millis(30), Duration::from_secs(600));
+        assert_eq!(probed(enough, &["answer denied"]), [Some(false); 2]);
+        let once = [alive, "answer denied"];
+        assert_eq!(probed(enough, &once), [Some(true); 2], "what worked once works");
+        assert_eq!(probed(enough, &["answer denied", alive]), [Some(true); 2]);
+        for passing in [
+            "answer exhausted",
+            "answer used-up",
+            "answer garbled",
+            "answer over",
+            "kill -9 $$",
+            "exit 1",
+        ] {
+            assert_eq!(probed(few, &[passing]), [None; 2], "{passing}");
+            let recovered = [passing, passing, passing, alive];
+            assert_eq!(probed(enough, &recovered), [Some(true); 2], "{passing}");
+            let refused = [passing, "answer denied"];
+            assert_eq!(probed(enough, &refused), [Some(false); 2], "{passing}");
+        }
+        let changing = ["answer denied", "answer unmounted", "kill -9 $$"];
+        assert_eq!(probed(few, &changing), [None; 2], "not the same twice");
+    }
+
+    #[test]
+    fn a_program_that_cannot_be_started_says_nothing_of_the_host() {
+        let attempts = StartAttempts::with_patience(Duration::ZERO);
+        for program in ["/nonexistent/launcher", "/dev/null", "/"] {
+            let sandbox = Sandbox::of(program.into());
+            assert!(sandbox.probe(&attempts, &|| false).is_err(), "{program}");
+            assert!(sandbox.refused().is_none());
+        }
+    }
+
+    #[test]
+    fn only_files_that_an_execution_was_given_are_to_blame() {
+        let is_about = |path: &str, error: Errno| {
+            SandboxError::unexpected(failed("bind", path, error)).is_about_execution()
+        };
+        assert!(is_about("/data", Errno::NOENT) && is_about("/data", Errno::ACCESS));
+        assert!(!is_about("", Errno::ACCESS) && !SandboxError::garbled().is_about_execution());
+        for error in PASSING {
+            assert!(!is_about("/data", error), "{error}");
+        }
     }
 }

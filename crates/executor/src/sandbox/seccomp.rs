@@ -136,7 +136,11 @@ const REFUSE: u32 = 0x0005_0000;
 /// Fails if the kernel has no such filters. Then nothing is refused.
 #[cfg(target_endian = "little")]
 pub(super) fn install(alone: bool) -> io::Result<()> {
-    seccompiler::apply_filter(&program(alone)).map_err(io::Error::other)
+    use seccompiler::Error::{Prctl, Seccomp};
+    seccompiler::apply_filter(&program(alone)).map_err(|error| match error {
+        Prctl(error) | Seccomp(error) => error,
+        error => io::Error::other(error),
+    })
 }
 
 /// None of the known architectures is one of these.

@@ -21,6 +21,7 @@ use rustix::thread::{
     set_thread_groups, set_thread_res_gid, set_thread_res_uid,
 };
 
+use super::host_answer::is_refusal;
 use super::launcher_processes::{ProcessEnd, StepError, at, forked, pipe, reap, unshare};
 use super::mounts::{exchanged, opened};
 
@@ -53,7 +54,8 @@ impl Nobody {
         let Some(helper) = forked()? else {
             drop((asks, told));
             let mut tells = tells.into();
-            if leave(&asked.into(), &mut tells).is_err() {
+            // Without an answer, the launcher ends: memory or processes that are used up do not decide who executions are.
+            if leave(&asked.into(), &mut tells).is_err_and(|error| is_refusal(&error)) {
                 drop(tells.write_all(REFUSED));
             }
             return Err(ProcessEnd::Over);
@@ -65,7 +67,8 @@ impl Nobody {
             Ok(nobody) => Ok(Some(nobody)),
             // A process that ends the helper does not decide how executions are isolated: the launcher ends, too.
             Err(error) if has_ended(&error) => Err(ProcessEnd::Over),
-            Err(_refused) => Ok(None),
+            Err(error) if is_refused(&error) => Ok(None),
+            Err(error) => Err(at("make", "the namespace of users")(error).into()),
         }
     }
 
@@ -120,6 +123,13 @@ fn has_ended(error: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, NotFound, UnexpectedEof};
     let is_gone = error.raw_os_error() == Some(Errno::SRCH.raw_os_error());
     is_gone || matches!(error.kind(), BrokenPipe | NotFound | UnexpectedEof)
+}
+
+/// Whether the kernel has refused something, to the helper or to this process.
+fn is_refused(error: &io::Error) -> bool {
+    let by_helper =
+        error.raw_os_error().is_none() && error.kind() == io::ErrorKind::PermissionDenied;
+    by_helper || is_refusal(error)
 }
 
 /// Gives up all capabilities but some: neither this process nor its children can get any other, not
@@ -238,8 +248,20 @@ mod tests {
 
     #[test]
     fn a_helper_that_was_ended_is_no_refusal() {
-        assert!(!has_ended(&entered(REFUSED, 0)));
+        assert!(!has_ended(&entered(REFUSED, 0)) && is_refused(&entered(REFUSED, 0)));
         assert!(has_ended(&entered(b"", 0)), "before it said anything");
         assert!(has_ended(&entered(b"n", i32::MAX)), "afterwards");
+    }
+
+    #[test]
+    fn what_is_used_up_is_no_refusal() {
+        let is_refused = |error: Errno| is_refused(&error.into());
+        assert!(
+            [Errno::PERM, Errno::ACCESS, Errno::NOSYS, Errno::INVAL].into_iter().all(is_refused)
+        );
+        for error in [Errno::AGAIN, Errno::NOMEM, Errno::MFILE, Errno::NFILE, Errno::INTR] {
+            assert!(!is_refused(error), "{error}");
+        }
+        assert!(!super::is_refused(&entered(b"", 0)), "a helper that was ended");
     }
 }

@@ -63,7 +63,7 @@ impl Client {
     }
 }
 
-/// Returns the factor by which all waiting for a scheduler is faster than real time: 1. A build with debug assertions obeys
+/// Returns the factor by which all waiting for a scheduler, or for what is used up, is faster than real time: 1. A build with debug assertions obeys
 /// `CE_HASTE`.
 pub fn haste() -> u32 {
     static HASTE: OnceLock<Option<NonZeroU32>> = OnceLock::new();

@@ -1,0 +1,219 @@
+//! Attempts to start executions where processes, memory or open files are used up: fewer run at once then.
+//!
+//! While executions of this process run, an attempt that failed waits for the end of one of them. While none does, attempts go on for a
+//! few seconds, since what others have taken may come back. All attempts share these seconds, until one succeeds.
+
+use std::io;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use ce_model::system_hints;
+
+/// The time for which starting is tried in vain while nothing runs.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The shortest and the longest pause between two attempts.
+const PAUSES: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(500)];
+
+/// The executions of a process that run, and attempts to start others.
+#[derive(Debug)]
+pub(crate) struct StartAttempts {
+    state: Mutex<AttemptState>,
+    /// An execution has ended.
+    ended: Condvar,
+    patience: Duration,
+}
+
+#[derive(Debug, Default)]
+struct AttemptState {
+    running: usize,
+    /// Since when no attempt has succeeded while nothing ran.
+    failing_since: Option<Instant>,
+    /// The limit that attempts have met.
+    limit: LimitNotice,
+}
+
+/// Whether the user knows the limit that attempts have met.
+#[derive(Debug, Default)]
+enum LimitNotice {
+    #[default]
+    None,
+    Met(&'static str),
+    Told,
+}
+
+impl Default for StartAttempts {
+    fn default() -> Self {
+        Self::with_patience(PATIENCE)
+    }
+}
+
+impl StartAttempts {
+    /// Tries for this time while nothing runs.
+    pub(crate) fn with_patience(patience: Duration) -> Self {
+        Self { state: Mutex::default(), ended: Condvar::new(), patience }
+    }
+
+    /// Tries until it succeeds, fails for a reason that does not pass, or is cancelled. `passing` returns the cause of a failure that
+    /// may pass.
+    pub(crate) fn retry<T, E>(
+        &self,
+        is_cancelled: &dyn Fn() -> bool,
+        passing: impl Fn(&E) -> Option<&io::Error>,
+        mut attempt: impl FnMut() -> Result<T, E>,
+    ) -> Result<T, E> {
+        let [mut pause, longest] = PAUSES;
+        loop {
+            let error = match attempt() {
+                Ok(started) => {
+                    self.lock().failing_since = None;
+                    return Ok(started);
+                }
+                Err(error) => error,
+            };
+            let Some(cause) = passing(&error) else { return Err(error) };
+            let mut state = self.lock();
+            if let (LimitNotice::None, Some(limit)) =
+                (&state.limit, system_hints::exhausted_limit(cause))
+            {
+                state.limit = LimitNotice::Met(limit);
+            }
+            let is_over = match state.running {
+                0 => {
+                    state.failing_since.get_or_insert_with(Instant::now).elapsed() >= self.patience
+                }
+                _ => {
+                    state.failing_since = None;
+                    false
+                }
+            };
+            if is_over || is_cancelled() {
+                return Err(error);
+            }
+            let (state, _) =
+                self.ended.wait_timeout(state, pause).unwrap_or_else(PoisonError::into_inner);
+            drop(state);
+            if is_cancelled() {
+                return Err(error);
+            }
+            pause = (pause * 2).min(longest);
+        }
+    }
+
+    /// Counts an execution that was started, until that is dropped.
+    pub(crate) fn running(&self) -> RunningExecution<'_> {
+        self.lock().running += 1;
+        RunningExecution(self)
+    }
+
+    /// Returns once the limit because of which fewer executions run at once.
+    pub(crate) fn notice(&self) -> Option<String> {
+        let mut state = self.lock();
+        let LimitNotice::Met(limit) = state.limit else { return None };
+        state.limit = LimitNotice::Told;
+        Some(format!(
+            "warning: fewer computations run at once: {limit}\n  try: {}",
+            system_hints::raising_limits()
+        ))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, AttemptState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An execution that runs.
+#[derive(Debug)]
+pub(crate) struct RunningExecution<'a>(&'a StartAttempts);
+
+impl Drop for RunningExecution<'_> {
+    fn drop(&mut self) {
+        self.0.lock().running -= 1;
+        self.0.ended.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::thread;
+
+    use rustix::io::Errno;
+
+    use super::*;
+
+    fn shortage() -> io::Error {
+        Errno::AGAIN.into()
+    }
+
+    fn passing(error: &io::Error) -> Option<&io::Error> {
+        (error.kind() == io::ErrorKind::WouldBlock).then_some(error)
+    }
+
+    #[test]
+    fn what_passes_is_tried_again_and_what_does_not_is_not() {
+        let attempts = StartAttempts::default();
+        let mut left = 4;
+        let started = attempts.retry(&|| false, passing, || {
+            left -= 1;
+            if left == 0 { Ok(()) } else { Err(shortage()) }
+        });
+        assert!(started.is_ok() && left == 0);
+        let refused = attempts.retry(&|| false, passing, || {
+            left += 1;
+            Err::<(), _>(io::Error::from(Errno::PERM))
+        });
+        assert!(refused.is_err() && left == 1);
+        let notice = attempts.notice().unwrap();
+        assert!(notice.contains("the limit of processes"), "{notice}");
+        assert_eq!(attempts.notice(), None, "it is said once");
+    }
+
+    #[test]
+    fn while_nothing_runs_patience_ends_and_all_attempts_share_it() {
+        let attempts = StartAttempts::with_patience(Duration::from_millis(50));
+        let tries = AtomicUsize::new(0);
+        let fail = || {
+            tries.fetch_add(1, Ordering::Relaxed);
+            Err::<(), _>(shortage())
+        };
+        assert!(attempts.retry(&|| false, passing, fail).is_err());
+        assert!(tries.swap(0, Ordering::Relaxed) > 1);
+        assert!(attempts.retry(&|| false, passing, fail).is_err());
+        assert_eq!(tries.load(Ordering::Relaxed), 1, "the time is over");
+    }
+
+    #[test]
+    fn an_attempt_waits_for_the_end_of_what_runs() {
+        let attempts = StartAttempts::with_patience(Duration::ZERO);
+        let (tries, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let running = attempts.running();
+        thread::scope(|scope| {
+            let starting = scope.spawn(|| {
+                attempts.retry(&|| false, passing, || {
+                    tries.fetch_add(1, Ordering::SeqCst);
+                    if ended.load(Ordering::SeqCst) == 0 { Err(shortage()) } else { Ok(()) }
+                })
+            });
+            while tries.load(Ordering::SeqCst) < 2 {
+                thread::yield_now();
+            }
+            ended.store(1, Ordering::SeqCst);
+            drop(running);
+            assert!(starting.join().unwrap().is_ok());
+        });
+    }
+
+    #[test]
+    fn a_signal_ends_the_wait() {
+        let attempts = StartAttempts::default();
+        let _running = attempts.running();
+        let tries = AtomicUsize::new(0);
+        let is_cancelled = || tries.load(Ordering::Relaxed) > 1;
+        let ended = attempts.retry(&is_cancelled, passing, || {
+            tries.fetch_add(1, Ordering::Relaxed);
+            Err::<(), _>(shortage())
+        });
+        assert!(ended.is_err());
+    }
+}

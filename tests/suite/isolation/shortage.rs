@@ -1,0 +1,33 @@
+//! A host whose processes, memory or open files are used up: computations are isolated or not executed.
+
+use crate::lab::Lab;
+use crate::program::{Ran, through};
+
+use super::lab;
+
+/// A run with a limit, such as `-n 20`. It does not wait for more.
+fn limited<'a>(lab: &'a Lab, limit: &str, options: &[&str]) -> Ran<'a> {
+    let run = lab.evaluation(options);
+    let script = format!("ulimit {limit} && exec \"$@\"");
+    let mut command = through(&["sh", "-c", &script, "sh"], &run);
+    lab.finish(command.env("CE_HASTE", "200"))
+}
+
+#[test]
+fn what_is_used_up_takes_no_isolation_away() {
+    let exposed = r#"[ -e /computation/exec ] || echo "$0" >>LAB/exposed; cp "$1" "$2""#;
+    let Some(lab) = lab("", exposed) else { return };
+    let files = (4..40).step_by(3).map(|files| format!("-n {files}"));
+    let memory = [8_000, 12_000, 16_000, 24_000, 32_000].map(|size| format!("-d {size}"));
+    let mut ends = Vec::new();
+    for limit in files.chain(memory) {
+        let ran = limited(&lab, &limit, &["--no-sync", "--force=look", "-j1"]);
+        assert!(!lab.path("exposed").exists(), "{limit}: not isolated\n{}", ran.stderr);
+        assert!(!ran.stderr.contains("not isolated"), "{limit}\n{}", ran.stderr);
+        assert!(!ran.stderr.contains("it cannot be isolated"), "{limit}\n{}", ran.stderr);
+        ends.push((limit, ran.status.code()));
+    }
+    assert!(ends.iter().any(|(_, code)| *code == Some(0)), "{ends:?}");
+    assert!(ends.iter().any(|(_, code)| *code != Some(0)), "{ends:?}");
+    lab.ce_run(&["--no-sync"]).exit(0);
+}
