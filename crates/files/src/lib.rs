@@ -1,6 +1,7 @@
-//! Values of the file system: [`manifest`] reads directories as values, [`cache`] remembers what takes long to compute, [`umask`] says
-//! which modes new files get.
+//! Values of the file system: [`manifest`] reads directories as values, [`cache`] remembers what takes long to compute. [`state`] has
+//! the user's private files, [`umask`] says which modes new files get.
 
 pub mod cache;
 pub mod manifest;
+pub mod state;
 pub mod umask;

@@ -106,6 +106,21 @@ impl Blake3 {
         Self(*blake3::hash(contents).as_bytes())
     }
 
+    /// Returns the hash of a message with a key, by which who has the key knows that another one has written it. No other parts have
+    /// the same hash, not even with the same bytes.
+    pub fn keyed(key: &[u8; Self::BYTES], parts: &[&[u8]]) -> Self {
+        let mut hasher = blake3::Hasher::new_keyed(key);
+        for part in parts {
+            hasher.update(&(part.len() as u64).to_le_bytes()).update(part);
+        }
+        Self(*hasher.finalize().as_bytes())
+    }
+
+    /// Whether two hashes are the same, in a time that does not say where they differ.
+    pub fn is_same(&self, other: &Self) -> bool {
+        blake3::Hash::from(self.0) == blake3::Hash::from(other.0)
+    }
+
     /// Its bytes.
     pub const fn bytes(&self) -> &[u8; Self::BYTES] {
         &self.0

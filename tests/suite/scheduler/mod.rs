@@ -141,7 +141,8 @@ fn the_start_is_told_what_calls_ask_for() {
     let starts = lab.starts();
     let [words] = &starts[..] else { panic!("{starts:?}") };
     assert_eq!(words[3..], ["3", "4883", "0", "125", "7500"], "cpus, MiB, gpus, minutes, seconds");
-    assert!(words[1].ends_with(&format!("/scheduler/{}_1.sh", words[0])), "{words:?}");
+    let script = format!("home/.local/state/compeval/workers/{}_1.sh", words[0]);
+    assert_eq!(words[1], lab.path(&script).to_str().unwrap());
     assert!(words[2].ends_with(&format!("/scheduler/{}_1.log", words[0])), "{words:?}");
 
     let lab = one_call("").scheduling(START, POLL, CANCEL);
@@ -151,6 +152,19 @@ fn the_start_is_told_what_calls_ask_for() {
         ["1", "512", "0", "60", "3600"],
         "a call that asks for nothing"
     );
+}
+
+#[test]
+fn nobody_else_can_change_the_script_of_a_worker() {
+    let seen = r#"{ stat -c %a "$2" "${2%/*}" "${2%/*/*}"; cmp - "$2" && echo the same; } >"$LAB_QUEUE/../seen""#;
+    let lab = one_call("").scheduling(&format!("{seen}; {START}"), POLL, CANCEL);
+    let dir = lab.path("storage");
+    fs::set_permissions(&dir, fs::Permissions::from_mode(0o2775)).unwrap();
+    lab.ce_run_commanded().exit(0).called(vec!["call"]);
+    let seen = fs::read_to_string(lab.path("seen")).unwrap();
+    assert_eq!(seen, "700\n700\n700\nthe same\n", "it is the standard input, too");
+    let left = fs::read_dir(lab.path("home/.local/state/compeval/workers")).unwrap();
+    assert_eq!(left.count(), 0, "it goes with its run");
 }
 
 #[test]

@@ -1,16 +1,18 @@
 //! Any scheduler, by three commands of the user's: one starts a worker and prints its id, one says which jobs wait or run, and one cancels a
-//! job. They are given to a shell, after names in braces were replaced: `{script}` is the file that is to be executed.
+//! job. They are given to a shell, after names in braces were replaced: `{script}` is the file that is to be executed, in
+//! a directory of the user alone. It is the standard input of the start, too.
 //!
 //! A job that is not named is unknown, and may wait or run all the same. So is one whose start has failed: its worker finds what others
 //! have left, or nothing, and ends.
 
 use std::collections::{BTreeMap, HashSet};
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use std::{fs, io};
 
 use super::command_runner::{Client, CommandFailure, excerpt, last_lines};
 use super::worker_jobs::word;
@@ -20,7 +22,7 @@ use super::{
     WorkerSettings, read_line, read_settings, wrong_setting,
 };
 use crate::executor::Reach;
-use ce_files::umask;
+use ce_files::state::private_directory;
 use ce_model::exit::Explain;
 use ce_model::template::Template;
 
@@ -29,6 +31,9 @@ const COMMANDS: [&str; 3] = [START, POLL, CANCEL];
 const START: &str = "start";
 const POLL: &str = "poll";
 const CANCEL: &str = "cancel";
+
+/// The private directory of the scripts.
+const SCRIPTS: &str = "workers";
 
 /// The unit of `{memory}`.
 const MEBIBYTE: u64 = 1 << 20;
@@ -254,6 +259,8 @@ pub struct CommandScheduler {
     client: Client,
     /// The ids of the jobs that were started, by their names.
     ids: Mutex<BTreeMap<JobToken, String>>,
+    /// The scripts that were written.
+    scripts: Mutex<Vec<PathBuf>>,
 }
 
 impl CommandScheduler {
@@ -267,7 +274,8 @@ impl CommandScheduler {
 
     /// The scheduler with these commands.
     pub fn new(settings: CommandSettings) -> Self {
-        Self { settings, client: Client::default(), ids: Mutex::default() }
+        let (client, ids, scripts) = Default::default();
+        Self { settings, client, ids, scripts }
     }
 
     fn ids(&self) -> MutexGuard<'_, BTreeMap<JobToken, String>> {
@@ -278,6 +286,7 @@ impl CommandScheduler {
     fn run(
         &self,
         name: &'static str,
+        input: &[u8],
         texts: impl Fn(&str) -> Option<String>,
     ) -> Result<String, CommandError> {
         let CommandSettings { start, poll, cancel, .. } = &self.settings;
@@ -290,7 +299,7 @@ impl CommandScheduler {
         let text = template.text.as_str().to_owned();
         let mut command = Command::new("sh");
         command.args(["-c", &template.fill(texts)]);
-        let end = match self.client.run(&mut command, b"") {
+        let end = match self.client.run(&mut command, input) {
             Ok(end) => end,
             Err(CommandFailure::NotStarted(cause) | CommandFailure::Lost(cause)) => {
                 return Err(CommandError::Executed { name, text, cause });
@@ -318,7 +327,7 @@ impl CommandScheduler {
     /// Returns which of these jobs wait or run.
     fn poll(&self, ids: &[String]) -> Result<HashSet<String>, CommandError> {
         let words: Vec<String> = ids.iter().map(|id| word(id)).collect();
-        let printed = self.run(POLL, |_| Some(words.join(" ")))?;
+        let printed = self.run(POLL, b"", |_| Some(words.join(" ")))?;
         let lines = printed.lines().filter_map(|line| line.split_whitespace().next());
         Ok(lines.map(str::to_owned).collect())
     }
@@ -337,20 +346,27 @@ impl BatchScheduler for CommandScheduler {
         let Submission { request, logs, .. } = submission;
         let (token, resources) = (&request.token, &request.resources);
         let task = ArrayTask { token: token.clone(), index: 1 };
-        let script = logs.join(format!("{task}.sh"));
+        let dir = private_directory(SCRIPTS).map_err(|error| SchedulerError {
+            text: error.to_string(),
+            advice: error.hint(),
+            failure: SubmitFailure::Final,
+        })?;
+        let script = dir.join(format!("{task}.sh"));
         let refused = |cause: &str| SchedulerError {
             text: format!("the script {} cannot be given to a command: {cause}", script.display()),
-            advice: Some("ce doctor, which tries the file system of the storage".to_owned()),
+            advice: Some("set XDG_STATE_HOME to a directory of yours on another disk".to_owned()),
             failure: SubmitFailure::Final,
         };
         let path = script.to_str().ok_or_else(|| refused("its name is not UTF-8"))?;
-        let written = umask::write(&script, submission.script(&self.settings.common));
-        let mode = fs::Permissions::from_mode(0o755);
-        let written = written.and_then(|()| fs::set_permissions(&script, mode));
+        let text = submission.script(&self.settings.common);
+        // In the storage, whoever may write there could replace it before it is executed.
+        let file = File::options().write(true).create_new(true).mode(0o700).open(&script);
+        let written = file.and_then(|mut file| file.write_all(&text));
         written.map_err(|cause| refused(&cause.to_string()))?;
+        self.scripts.lock().unwrap_or_else(PoisonError::into_inner).push(script.clone());
         let limit = self.settings.common.walltime_for(resources).as_secs();
         let log = Submission::log(logs, &task);
-        let printed = self.run(START, |name| match name {
+        let printed = self.run(START, &text, |name| match name {
             "script" => Some(word(path)),
             "name" => Some(token.to_string()),
             "log" => log.to_str().map(word),
@@ -392,7 +408,7 @@ impl BatchScheduler for CommandScheduler {
     fn cancel(&self, token: &JobToken, _: CancelScope) -> Result<(), SchedulerError> {
         // A start without an id may have been one all the same: its worker ends by itself.
         let Some(id) = self.ids().get(token).cloned() else { return Ok(()) };
-        let Err(error) = self.run(CANCEL, |_| Some(word(&id))) else { return Ok(()) };
+        let Err(error) = self.run(CANCEL, b"", |_| Some(word(&id))) else { return Ok(()) };
         // It may have been over.
         match self.poll(std::slice::from_ref(&id)) {
             Ok(there) if !there.contains(&id) => Ok(()),
@@ -410,6 +426,14 @@ impl BatchScheduler for CommandScheduler {
 
     fn interrupt(&self) {
         self.client.interrupt();
+    }
+}
+
+impl Drop for CommandScheduler {
+    /// Removes the scripts: a worker that comes later has no run any more.
+    fn drop(&mut self) {
+        let scripts = self.scripts.get_mut().unwrap_or_else(PoisonError::into_inner);
+        scripts.drain(..).for_each(|script| drop(fs::remove_file(script)));
     }
 }
 

@@ -59,7 +59,7 @@ impl Cache {
 }
 
 /// The absolute path in an environment variable, if there is one.
-fn absolute_path(variable: &str) -> Option<PathBuf> {
+pub(crate) fn absolute_path(variable: &str) -> Option<PathBuf> {
     std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 

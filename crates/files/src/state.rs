@@ -1,0 +1,226 @@
+//! The user's private directory for what is neither cached nor configured: scripts of workers, and the [key](SecretKey) by which
+//! processes of the user recognise each other's messages in a storage that others can write.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use rustix::fs::OFlags;
+use rustix::process::geteuid;
+
+use crate::cache::absolute_path;
+use crate::umask;
+use ce_model::digest::Blake3;
+use ce_model::exit::Explain;
+use ce_model::humanize::quoted_path;
+
+/// The name of the user's key.
+const KEY: &str = "key";
+
+/// Rights of others than the owner.
+const OTHERS: u32 = 0o077;
+
+/// Entries of a private directory that nobody has removed go after this time.
+const LEFT: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// An error of the user's private files.
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// There is no home.
+    #[error("there is no place for private files: neither HOME nor XDG_STATE_HOME is a directory")]
+    NoPlace,
+    /// Somebody else may read or change it.
+    #[error("{} must be for its owner alone, and belong to this user", quoted_path(.0))]
+    NotPrivate(PathBuf),
+    /// A key that has another length.
+    #[error("{} is not a key: it does not have {} bytes", quoted_path(.0), Blake3::BYTES)]
+    NoKey(PathBuf),
+    /// An operation failed.
+    #[error("cannot use {}", quoted_path(path))]
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+}
+
+impl Explain for StateError {
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::NoPlace => "set XDG_STATE_HOME to a directory".to_owned(),
+            Self::NotPrivate(path) => format!("chmod go= {0}, and ls -ld {0}", quoted_path(path)),
+            Self::NoKey(path) => {
+                format!("remove {}: the next run makes another one", quoted_path(path))
+            }
+            Self::Io { .. } => {
+                "set XDG_STATE_HOME to a directory that all hosts of the run share".to_owned()
+            }
+        })
+    }
+}
+
+/// The user's private directory: `$XDG_STATE_HOME/compeval` or `$HOME/.local/state/compeval`, which is made. A home that does not
+/// exist is not.
+fn directory() -> Result<PathBuf, StateError> {
+    let dir = match absolute_path("XDG_STATE_HOME") {
+        Some(given) => given,
+        None => {
+            let home = absolute_path("HOME").filter(|home| home.is_dir());
+            home.ok_or(StateError::NoPlace)?.join(".local/state")
+        }
+    };
+    let dir = dir.join("compeval");
+    private(&dir)?;
+    Ok(dir)
+}
+
+/// Makes a directory for the user alone, and those above it, unless they exist.
+fn private(dir: &Path) -> Result<(), StateError> {
+    let made = umask::create_private_dirs(dir);
+    let found = made.and_then(|()| dir.symlink_metadata());
+    let found = found.map_err(|source| StateError::Io { path: dir.to_owned(), source })?;
+    let is_own = found.is_dir() && found.uid() == geteuid().as_raw() && found.mode() & OTHERS == 0;
+    if is_own { Ok(()) } else { Err(StateError::NotPrivate(dir.to_owned())) }
+}
+
+/// A directory of the user alone with this name. What was left there a month ago is removed.
+///
+/// # Errors
+///
+/// Fails if there is no such place, or others may write there.
+pub fn private_directory(name: &str) -> Result<PathBuf, StateError> {
+    let dir = directory()?.join(name);
+    private(&dir)?;
+    let old = SystemTime::now().checked_sub(LEFT);
+    for entry in fs::read_dir(&dir).into_iter().flatten().flatten() {
+        let changed = entry.metadata().and_then(|it| it.modified()).ok();
+        if changed.zip(old).is_some_and(|(changed, old)| changed < old) {
+            let path = entry.path();
+            // Another process removes it, too.
+            let _gone = fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path));
+        }
+    }
+    Ok(dir)
+}
+
+/// A key that only processes of one user know. What it has signed comes from one of them.
+#[derive(Clone)]
+pub struct SecretKey([u8; Blake3::BYTES]);
+
+impl fmt::Debug for SecretKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SecretKey")
+    }
+}
+
+impl SecretKey {
+    /// The key in this file, or else the user's own, which is made if there is none.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be read or made, or others may read it.
+    pub fn find(file: Option<&Path>) -> Result<Self, StateError> {
+        match file {
+            Some(file) => Self::at(file),
+            None => Self::at(&directory()?.join(KEY)),
+        }
+    }
+
+    fn at(path: &Path) -> Result<Self, StateError> {
+        let wrong = |source| StateError::Io { path: path.to_owned(), source };
+        match Self::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => make(path).map_err(wrong)?,
+            opened => drop(opened.map_err(wrong)?),
+        }
+        let mut file = Self::open(path).map_err(wrong)?;
+        let found = file.metadata().map_err(wrong)?;
+        if !found.is_file() || found.uid() != geteuid().as_raw() || found.mode() & OTHERS != 0 {
+            return Err(StateError::NotPrivate(path.to_owned()));
+        }
+        let mut key = [0; Blake3::BYTES];
+        if found.len() != Blake3::BYTES as u64 || file.read_exact(&mut key).is_err() {
+            return Err(StateError::NoKey(path.to_owned()));
+        }
+        Ok(Self(key))
+    }
+
+    fn open(path: &Path) -> io::Result<File> {
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        File::options().read(true).custom_flags(flags.bits().cast_signed()).open(path)
+    }
+
+    /// Returns the code that authenticates a message of these parts. The first one is its kind: no other kind has the same code.
+    pub fn sign(&self, parts: &[&[u8]]) -> Blake3 {
+        Blake3::keyed(&self.0, parts)
+    }
+
+    /// Whether a code is that of these parts.
+    pub fn has_signed(&self, parts: &[&[u8]], code: &Blake3) -> bool {
+        self.sign(parts).is_same(code)
+    }
+}
+
+/// Makes a key, unless another process is faster: it appears whole.
+fn make(path: &Path) -> io::Result<()> {
+    let (mut key, mut name) = ([0; Blake3::BYTES], [0; 8]);
+    let mut random = File::open("/dev/urandom")?;
+    random.read_exact(&mut key).and_then(|()| random.read_exact(&mut name))?;
+    // Other threads and hosts make one, too.
+    let aside = path.with_extension(format!("{:016x}.new", u64::from_le_bytes(name)));
+    let mut file = File::options().write(true).create_new(true).mode(0o600).open(&aside)?;
+    let written = file.write_all(&key).and_then(|()| file.sync_all());
+    let linked = written.and_then(|()| match fs::hard_link(&aside, path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        linked => linked,
+    });
+    fs::remove_file(&aside).and(linked)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn a_key_is_made_once_and_is_for_its_owner_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("key");
+        let read = || SecretKey::find(Some(&path)).map(|key| key.0);
+        let keys: Vec<_> = thread::scope(|scope| {
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(read)).collect();
+            threads.into_iter().map(|it| it.join().unwrap().unwrap()).collect()
+        });
+        assert!(keys.iter().all(|key| *key == keys[0]) && keys[0] != [0; Blake3::BYTES]);
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+        fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
+        assert!(matches!(read(), Err(StateError::NotPrivate(_))));
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+        fs::write(&path, "short").unwrap();
+        assert!(matches!(read(), Err(StateError::NoKey(_))));
+        std::os::unix::fs::symlink("key", dir.path().join("link")).unwrap();
+        assert!(SecretKey::find(Some(&dir.path().join("link"))).is_err(), "no link leads to a key");
+    }
+
+    #[test]
+    fn each_part_and_kind_of_a_message_is_signed() {
+        let [one, other] = [1, 2].map(|byte| SecretKey([byte; Blake3::BYTES]));
+        let code = one.sign(&[b"ticket", b"run", b"1"]);
+        assert!(one.has_signed(&[b"ticket", b"run", b"1"], &code));
+        assert!(!other.has_signed(&[b"ticket", b"run", b"1"], &code));
+        let wrong: [&[&[u8]]; 4] = [
+            &[b"answer", b"run", b"1"],
+            &[b"ticket", b"run1", b""],
+            &[b"ticket", b"run", b"1", b""],
+            &[b"ticket", b"run"],
+        ];
+        assert!(wrong.iter().all(|parts| !one.has_signed(parts, &code)));
+    }
+}
