@@ -10,7 +10,7 @@ use std::time::Duration;
 use clap::Parser;
 
 use super::Tool;
-use super::options::{PlaceName, isolate, jobs, slurm, task_dir, warn_of_links};
+use super::options::{PlaceName, isolation, jobs, slurm, task_dir, warn_of_links};
 use super::storage_args::storage_and_results;
 use ce_evaluate::session::{Error, OutputError, RunOptions, Session, named_call, named_job};
 use ce_evaluate::{AuditedEnd, Policy};
@@ -88,7 +88,8 @@ pub(super) struct AuditCalls {
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     timeout: Option<Duration>,
 
-    /// Isolate computations from the rest of the system, whatever Git's configuration has for compeval.isolate
+    /// Isolate computations from the rest of the system, or execute nothing [default: isolate unless the host has no
+    /// namespaces]
     #[arg(long, overrides_with = "no_isolate")]
     isolate: bool,
 
@@ -114,7 +115,7 @@ pub(super) struct AuditCalls {
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 all that were executed agree, 1 one differs, failed or could not be executed, 2 the arguments are wrong, \
-5 the storage could not be read or written, 130 interrupted (143: by SIGTERM); what was found until then is kept.";
+3 isolation is required and not possible, 5 the storage could not be read or written, 130 interrupted (143: by SIGTERM); what was found until then is kept.";
 
 /// Reads a share such as `10%` or `0.1`, or a number of calls.
 fn sample(text: &str) -> Result<AuditSample, String> {
@@ -212,6 +213,16 @@ impl AuditCalls {
             };
         }
         let counts = ends.counts();
+        if counts.not_isolated > 0 && !self.quiet {
+            let calls = counted(counts.not_isolated, "call");
+            let were = if counts.not_isolated == 1 { "was" } else { "were" };
+            say(
+                "ce",
+                &format_args!(
+                    "{calls} {were} not isolated, and could see more than what is recorded"
+                ),
+            );
+        }
         self.conclude(plan, &report::audit_summary(&counts));
         match told {
             // The reader has closed the pipe; the audit went on all the same.
@@ -261,7 +272,7 @@ impl AuditCalls {
             jobs: jobs(self.jobs, config)?,
             policy: Policy { timeout: self.timeout, ..Policy::default() },
             durability: Durability::Synced,
-            isolate: isolate(self.isolate, self.no_isolate, config)?,
+            isolation: isolation(self.isolate, self.no_isolate, config)?,
             place: self.on.place(config)?,
             slurm: slurm(config)?,
             frontend: report::terminal(),

@@ -13,7 +13,7 @@ use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp};
 
 use ce_evaluate::Policy;
-use ce_evaluate::session::{Error, Place, RunOptions};
+use ce_evaluate::session::{Error, IsolationPolicy, Place, RunOptions};
 use ce_executor::scheduler::{CommandSettings, Setting};
 use ce_executor::slurm::SlurmSettings;
 use ce_files::cache::Cache;
@@ -182,8 +182,8 @@ pub(super) struct RunArgs {
     #[arg(long)]
     no_sync: bool,
 
-    /// Isolate computations from the rest of the system, whatever Git's configuration has for
-    /// compeval.isolate
+    /// Isolate computations from the rest of the system, or execute nothing [default: isolate unless the host has no
+    /// namespaces]
     #[arg(long, overrides_with = "no_isolate")]
     isolate: bool,
 
@@ -209,7 +209,7 @@ impl RunArgs {
                 ..Policy::default()
             },
             durability: if self.no_sync { Durability::Unsynced } else { Durability::Synced },
-            isolate: isolate(self.isolate, self.no_isolate, config)?,
+            isolation: isolation(self.isolate, self.no_isolate, config)?,
             unrecorded: self.unrecorded(),
             takeover: RunOptions::takeover(config)?,
             place: self.on.place(config)?,
@@ -224,7 +224,8 @@ impl RunArgs {
     pub(super) fn frozen(&self, options: &RunOptions) -> Vec<String> {
         let mut arguments =
             vec!["--on=slurm".to_owned(), format!("--retry={}", options.policy.retries)];
-        arguments.push(if options.isolate { "--isolate" } else { "--no-isolate" }.to_owned());
+        let is_isolated = options.isolation != IsolationPolicy::Off;
+        arguments.push(if is_isolated { "--isolate" } else { "--no-isolate" }.to_owned());
         arguments.extend(self.jobs.map(|jobs| format!("--jobs={jobs}")));
         arguments.extend(self.timeout.map(|limit| format!("--timeout={}ms", limit.as_millis())));
         let flags = [
@@ -253,11 +254,17 @@ pub(super) fn jobs(asked: Option<NonZeroUsize>, config: &Config) -> Result<NonZe
 }
 
 /// Whether computations are isolated: as asked for, configured, or by default.
-pub(super) fn isolate(asked: bool, refused: bool, config: &Config) -> Result<bool, Error> {
-    if asked || refused {
-        return Ok(asked);
-    }
-    Ok(config.isolate()?.unwrap_or(RunOptions::default().isolate))
+pub(super) fn isolation(
+    asked: bool,
+    refused: bool,
+    config: &Config,
+) -> Result<IsolationPolicy, Error> {
+    let asked = if asked || refused { Some(asked) } else { config.isolate()? };
+    Ok(match asked {
+        Some(true) => IsolationPolicy::Required,
+        Some(false) => IsolationPolicy::Off,
+        None => RunOptions::default().isolation,
+    })
 }
 
 /// Returns the settings for submitting workers to Slurm.

@@ -10,7 +10,7 @@ use clap::Parser;
 use super::Tool;
 use super::storage_args::StorageDir;
 use ce_evaluate::session::{
-    Error, RunOptions, WorkerOptions, WorkerSession, scheduler_job, time_left,
+    Error, IsolationPolicy, RunOptions, WorkerOptions, WorkerSession, scheduler_job, time_left,
 };
 use ce_executor::scheduler::ArrayTask;
 use ce_files::umask;
@@ -80,7 +80,7 @@ impl Tool for Serve {
         let run = RunOptions {
             jobs: self.jobs.unwrap_or(default.jobs),
             durability: if self.no_sync { Durability::Unsynced } else { Durability::Synced },
-            isolate: !self.no_isolate,
+            isolation: if self.no_isolate { IsolationPolicy::Off } else { default.isolation },
             unrecorded: Unrecorded::Adopt,
             quiet: self.quiet,
             frontend: report::terminal(),

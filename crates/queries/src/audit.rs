@@ -24,7 +24,9 @@ use ce_model::digest::{Blake3, ObjectId};
 use ce_model::exit::{Error, Explain};
 use ce_model::plan::{CallId, Operation, Plan, Source};
 use ce_model::task::NONDETERMINISTIC;
-use ce_storage::records::{AuditVerdict, CallRecord, JobRecord, Origin, OutputSource, Stamp};
+use ce_storage::records::{
+    AuditVerdict, CallRecord, JobRecord, NOT_ISOLATED, Origin, OutputSource, Stamp,
+};
 use ce_storage::{
     Entry, InputSource, Outputs, Record, RecordState, ResultName, StorageError, Stored, Survey,
 };
@@ -240,6 +242,8 @@ pub struct AuditCounts {
     pub broken: usize,
     /// The user has asked to stop before.
     pub interrupted: usize,
+    /// They were executed without isolation, and have not failed.
+    pub not_isolated: usize,
 }
 
 impl PlannedAudit {
@@ -284,6 +288,12 @@ impl<'a> AuditEnds<'a> {
     pub fn counts(&self) -> AuditCounts {
         let mut counts = AuditCounts::default();
         for (call, end) in self.all() {
+            if let Some(AuditedEnd::Report(report)) = end
+                && *report.isolation == *NOT_ISOLATED
+                && report.failed.is_none()
+            {
+                counts.not_isolated += 1;
+            }
             *match end {
                 None => &mut counts.interrupted,
                 Some(AuditedEnd::OverBudget) => &mut counts.over_budget,

@@ -65,7 +65,11 @@ pub(crate) fn is_possible() -> bool {
 
 /// An evaluation on a host that cannot isolate: no namespace can be made.
 fn without_namespaces(lab: &Lab) -> Command {
-    let run = lab.evaluation(&[]);
+    none_for(lab, &lab.evaluation(&[]))
+}
+
+/// A command on a host that cannot isolate.
+fn none_for(lab: &Lab, run: &Command) -> Command {
     let mut command = Command::new("unshare");
     let refuse = "echo 0 >/proc/sys/user/max_user_namespaces && exec \"$@\"";
     command.args(["-r", "sh", "-c", refuse, "sh"]).arg(run.get_program()).args(run.get_args());

@@ -1,9 +1,11 @@
-//! A host whose processes, memory or open files are used up: computations are isolated or not executed.
+//! A host whose processes, memory or open files are used up: computations are isolated or not executed. So are they where isolation is required.
+
+use std::process::Command;
 
 use crate::lab::Lab;
 use crate::program::{Ran, through};
 
-use super::lab;
+use super::{executed, lab, none_for, without_namespaces};
 
 /// A run with a limit, such as `-n 20`. It does not wait for more.
 fn limited<'a>(lab: &'a Lab, limit: &str, options: &[&str]) -> Ran<'a> {
@@ -30,4 +32,31 @@ fn what_is_used_up_takes_no_isolation_away() {
     assert!(ends.iter().any(|(_, code)| *code == Some(0)), "{ends:?}");
     assert!(ends.iter().any(|(_, code)| *code != Some(0)), "{ends:?}");
     lab.ce_run(&["--no-sync"]).exit(0);
+}
+
+#[test]
+fn where_isolation_is_required_nothing_is_executed_without_it() {
+    let Some(lab) = lab("", r#"cp "$1" "$2""#) else { return };
+    let refused = |command: &mut Command| {
+        let ran = lab.finish(command).exit(3).says(
+            "isolation is required, and is not possible here: cannot create namespaces: No space",
+        );
+        let ran = ran.says("\n  try: sysctl user.max_user_namespaces is 0");
+        assert!(!lab.storage().iter().any(|name| name.contains("/record/")), "{}", ran.stderr);
+    };
+    refused(without_namespaces(&lab).arg("--isolate"));
+    lab.git("task", &["config", "compeval.isolate", "true"]);
+    refused(&mut without_namespaces(&lab));
+    lab.finish(without_namespaces(&lab).arg("-n")).exit(3).says("1 missing");
+    lab.git("task", &["config", "--unset", "compeval.isolate"]);
+    let ran = lab.finish(&mut without_namespaces(&lab)).exit(0);
+    ran.says("computations are not isolated here");
+    assert_eq!(executed(&lab)["isolation"], "none");
+    let audit = |options: &[&str]| {
+        let mut audit = lab.command("ce");
+        audit.arg("audit").args(options).arg("../storage");
+        lab.finish(&mut none_for(&lab, &audit))
+    };
+    audit(&[]).exit(0).says("1 call was not isolated").says("1 call audited: 1 agree");
+    audit(&["--isolate"]).exit(3).says("isolation is required, and is not possible here");
 }

@@ -52,7 +52,9 @@ pub use self::jobs_and_points::{
     FinishedJobs, Kept, PointsFile, RangeError, check_own_sheets, check_selection,
     expand_own_sheets, find_job, find_jobs, for_each, open_finished, record_later_use,
 };
-pub use self::options::{Frontend, Given, InputReading, Place, RunOptions};
+pub use self::options::{
+    Frontend, Given, InputReading, IsolationPolicy, IsolationRequired, Place, RunOptions,
+};
 pub use self::run_as_slurm_job::{RunJobRequest, is_to_be_handed_over, own_token, retain_waiting};
 pub use self::suspension_session::{SuspensionError, SuspensionSession};
 pub use self::worker_session::{WorkerOptions, WorkerSession, scheduler_job, time_left};
@@ -138,6 +140,9 @@ impl Session {
         let notices = Arc::new(StorageNotices::new(options.frontend));
         let opened = open(notices.patience(interrupts.asked(), options.quiet));
         let storage = unless_interrupted(opened, &interrupts)?.until(interrupts.asked());
+        if options.place == Place::Here {
+            IsolationRequired::check(&*executor, options.isolation)?;
+        }
         jobs_and_points::record_use(&storage, dir)?;
         let mut session =
             Self::with(storage, dir, options, Some((Arc::clone(&executor), interrupts)));

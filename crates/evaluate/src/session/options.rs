@@ -9,10 +9,10 @@ use std::thread;
 use crate::Policy;
 use ce_executor::scheduler::{BatchScheduler, CommandScheduler, CommandSettings};
 use ce_executor::slurm::{Allocation, SlurmScheduler, SlurmSettings};
-use ce_executor::{Executor, Local, Sandbox};
+use ce_executor::{Executor, Local, Sandbox, SandboxError};
 use ce_files::cache::Cache;
 use ce_git::{Config, ConfigError};
-use ce_model::exit::Explain;
+use ce_model::exit::{Exit, Explain};
 use ce_model::task::Task;
 use ce_storage::{Durability, InputSource, Takeover, Unrecorded};
 use ce_task::load::{self, Exposed, LoadError};
@@ -44,8 +44,8 @@ pub struct RunOptions {
     pub policy: Policy,
     /// Whether results are flushed to the disk before they are published.
     pub durability: Durability,
-    /// Whether computations are isolated, where the host allows it.
-    pub isolate: bool,
+    /// Whether computations are isolated.
+    pub isolation: IsolationPolicy,
     /// The treatment of outputs without a record.
     pub unrecorded: Unrecorded,
     /// The results of other commits that are taken over.
@@ -60,6 +60,17 @@ pub struct RunOptions {
     pub quiet: bool,
     /// The functions that report to the user outside of an evaluation.
     pub frontend: Frontend,
+}
+
+/// Whether computations are isolated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IsolationPolicy {
+    /// They are not.
+    Off,
+    /// They are unless the host has no namespaces.
+    IfPossible,
+    /// They are, or nothing is executed.
+    Required,
 }
 
 /// The place where calls are executed.
@@ -82,7 +93,7 @@ impl Default for RunOptions {
             jobs: thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
             policy: Policy::default(),
             durability: Durability::Synced,
-            isolate: true,
+            isolation: IsolationPolicy::IfPossible,
             unrecorded: Unrecorded::Adopt,
             takeover: Takeover::Isolated,
             place: Place::Here,
@@ -144,14 +155,60 @@ pub struct Given {
     pub repositories: Vec<(String, PathBuf)>,
 }
 
+/// Isolation is required, and the host has no namespaces.
+#[derive(Debug, thiserror::Error)]
+#[error("isolation is required, and is not possible here: {why}")]
+pub struct IsolationRequired {
+    why: String,
+    hint: Option<String>,
+}
+
+impl IsolationRequired {
+    /// Checks that an executor isolates if it has to.
+    pub(super) fn check(executor: &dyn Executor, policy: IsolationPolicy) -> Result<(), Self> {
+        if policy != IsolationPolicy::Required {
+            return Ok(());
+        }
+        executor.isolates();
+        match executor.exposed() {
+            None => Ok(()),
+            Some(error) => Err(Self { why: in_full(error), hint: error.hint() }),
+        }
+    }
+}
+
+impl Explain for IsolationRequired {
+    fn exit(&self) -> Exit {
+        Exit::Missing
+    }
+
+    fn hint(&self) -> Option<String> {
+        let without =
+            "or leave out --isolate and compeval.isolate, and computations are not isolated";
+        Some(
+            self.hint
+                .as_ref()
+                .map_or_else(|| without.to_owned(), |hint| format!("{hint}; {without}")),
+        )
+    }
+}
+
+/// An error and its cause.
+fn in_full(error: &SandboxError) -> String {
+    let because = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+    format!("{error}{because}")
+}
+
 /// An executor of this host, with this memory if that is less than the host's, and this allocation.
 pub(super) fn local(
     options: &RunOptions,
     memory: Option<u64>,
     allocation: Option<Allocation>,
 ) -> Arc<dyn Executor> {
-    let sandbox = options.isolate.then(Sandbox::default);
-    let mut executor = Local::new(options.jobs, sandbox).in_allocation(allocation);
+    let sandbox = (options.isolation != IsolationPolicy::Off).then(Sandbox::default);
+    let is_required = options.isolation == IsolationPolicy::Required;
+    let executor = Local::new(options.jobs, sandbox).requiring_isolation(is_required);
+    let mut executor = executor.in_allocation(allocation);
     if let Some(cache) = Cache::of_user() {
         executor = executor.sharing_host(cache.locks_of_host());
     }
@@ -174,7 +231,7 @@ impl RunOptions {
     /// Returns why computations are not isolated. Isolation is tried for a task with a root only: others
     /// are executed without it where it is not possible.
     fn exposed(&self, task: &Task) -> Option<Exposed> {
-        if !self.isolate {
+        if self.isolation == IsolationPolicy::Off {
             let reason = "which is turned off".to_owned();
             let hint = "leave out --no-isolate, or give --isolate if compeval.isolate is false";
             return Some(Exposed { reason, hint: Some(hint.to_owned()) });
@@ -187,8 +244,7 @@ impl RunOptions {
             return None;
         }
         let error = sandbox.refused()?;
-        let because = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
-        let reason = format!("which is not possible here: {error}{because}");
+        let reason = format!("which is not possible here: {}", in_full(error));
         Some(Exposed { reason, hint: error.hint() })
     }
 }

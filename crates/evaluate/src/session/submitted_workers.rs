@@ -13,7 +13,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use std::{env, io};
 
-use super::{BeginError, Error, Frontend, RunOptions, Session};
+use super::{BeginError, Error, Frontend, IsolationPolicy, RunOptions, Session};
 use crate::{TicketCounts, TicketRules, WorkerQueue};
 use ce_executor::scheduler::{
     ArrayTask, BatchScheduler, CancelScope, JobToken, PoolAction, SchedulerError, Submission,
@@ -313,7 +313,9 @@ impl Session {
         options: &RunOptions,
     ) -> Result<(), Error> {
         let synced = options.durability == Durability::Synced;
-        let (isolated, limit) = (options.isolate, options.policy.timeout);
+        // A worker refuses what it cannot isolate.
+        let isolated = options.isolation != IsolationPolicy::Off;
+        let limit = options.policy.timeout;
         let rules = TicketRules { isolated, synced, limit };
         let (storage, watched) = (Arc::clone(&self.storage), Arc::clone(executor));
         let scheduler = options.scheduler();

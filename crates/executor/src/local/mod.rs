@@ -50,6 +50,8 @@ pub struct Local {
     capacity: NonZeroUsize,
     /// The sandbox that isolates executions, if that is wanted.
     sandbox: Option<Sandbox>,
+    /// Whether it executes nothing without isolation.
+    requires_isolation: bool,
     attempts: StartAttempts,
     groups: Groups,
     orphans: Orphans,
@@ -70,6 +72,7 @@ impl Local {
         Self {
             capacity,
             sandbox,
+            requires_isolation: false,
             attempts: StartAttempts::with_patience(PATIENCE / haste()),
             groups: Groups::default(),
             orphans: Orphans::default(),
@@ -88,6 +91,12 @@ impl Local {
         let directory = (!is_within_call()).then_some(directory);
         let host = Arc::new(HostLock::in_directory(directory.clone()));
         Self { host, gpus: Arc::new(Gpus::in_directory(directory)), ..self }
+    }
+
+    /// Executes nothing without isolation, if that is required: also if this host has no namespaces.
+    #[must_use]
+    pub fn requiring_isolation(self, requires_isolation: bool) -> Self {
+        Self { requires_isolation, ..self }
     }
 
     /// Offers no more than this memory, in bytes.
@@ -208,7 +217,7 @@ impl Executor for Local {
     }
 
     fn isolates(&self) -> bool {
-        self.isolating_sandbox().is_some()
+        self.isolating_sandbox().is_some() || self.requires_isolation
     }
 
     fn exposed(&self) -> Option<&SandboxError> {
