@@ -2,7 +2,7 @@
 //! page is not replaced.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Parser;
@@ -14,16 +14,14 @@ use ce_draw::Drawing;
 use ce_evaluate::session::{Error, OutputError, WriteError};
 use ce_exchange::Attestations;
 use ce_files::umask;
-use ce_history::package::{Packer, copy};
+use ce_history::package::Packer;
 use ce_history::{History, Subject};
-use ce_model::exit::{Exit, Explain};
+use ce_model::exit::Exit;
 use ce_model::humanize::{counted, parse_number};
 use ce_model::resources::parse_size;
-use ce_queries::page::{
-    NotHeld, PageData, PageLimits, PageOutput, PageScope, TaskScope, TaskTable,
-};
+use ce_queries::page::{PageData, PageLimits, PageScope, TaskScope, TaskTable};
 use ce_queries::table::{SweepTable, all_sweeps};
-use ce_report::{self as report, PAGE_MARK, say};
+use ce_report::{self as report, PageDirectory, PageError, begins_as_page, say};
 use ce_storage::Storage;
 
 /// The greatest number of shapes that are drawn: more cannot be read.
@@ -113,19 +111,13 @@ such page, 5 the storage could not be read or the page not be written.";
 
 impl Tool for WriteReport {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
-        let dir = self.directory();
-        let path = dir.as_ref().map_or_else(|| self.output.clone(), |dir| dir.join(INDEX));
-        let file = match &dir {
-            None if is_stdout(&self.output) => None,
-            None => Some(PageFile::new(&path, self.force)?),
-            Some(dir) => Some(PageFile::within(dir, &path, self.force)?),
-        };
+        let mut place = PagePlace::new(&self.output, self.force)?;
         let (mut data, drawing) = match &self.task {
             Some(task) => self.of_task(task)?,
             None => self.of_storage()?,
         };
-        if let Some(dir) = &dir {
-            copy_beside(dir, &mut data.outputs)?;
+        if let PagePlace::Directory(dir) = &mut place {
+            dir.add_outputs(&mut data.outputs)?;
         }
         let mut svg = Vec::new();
         let is_drawn = drawing.shapes().len() <= SHAPES;
@@ -138,14 +130,18 @@ impl Tool for WriteReport {
             omissions.push(format!("the workflow has {shapes} shapes, and is not drawn"));
         }
         let page = report::page(&data, &svg, &omissions).map_err(OutputError)?;
-        let written = match &file {
-            None => {
+        let written = match &place {
+            PagePlace::Output => {
                 out.write_all(&page).map_err(OutputError)?;
                 "standard output".to_owned()
             }
-            Some(file) => {
+            PagePlace::File(file) => {
                 file.write(&page)?;
-                path.display().to_string()
+                file.path.display().to_string()
+            }
+            PagePlace::Directory(dir) => {
+                dir.write(&page)?;
+                dir.page().display().to_string()
             }
         };
         if !self.quiet {
@@ -160,42 +156,7 @@ impl Tool for WriteReport {
     }
 }
 
-/// The page in a directory.
-const INDEX: &str = "index.html";
-
-/// The directory beside it that has outputs.
-const FILES: &str = "files";
-
-/// Copies outputs that have no room on a page into a directory, and notes where they are.
-fn copy_beside(dir: &Path, outputs: &mut [PageOutput]) -> Result<(), WriteError> {
-    for output in outputs {
-        let held = output.contents.as_ref().map(|contents| &contents.held);
-        let (Some(Err(NotHeld::TooLarge | NotHeld::Directory)), Some(source)) =
-            (held, &output.source)
-        else {
-            continue;
-        };
-        let name = format!("{FILES}/{}-{}", output.value.name, output.output.trim_end_matches('/'));
-        let to = dir.join(&name);
-        let copied = umask::create_dir_all(dir.join(FILES)).and_then(|()| {
-            if let Ok(old) = to.symlink_metadata() {
-                if old.is_dir() { fs::remove_dir_all(&to) } else { fs::remove_file(&to) }?;
-            }
-            copy(source, &to)
-        });
-        copied.map_err(|error| not_written(&to, error))?;
-        output.beside = Some(name);
-    }
-    Ok(())
-}
-
 impl WriteReport {
-    /// The directory that the page is written into with the rest beside it, if it is one.
-    fn directory(&self) -> Option<PathBuf> {
-        let is_named = self.output.to_string_lossy().ends_with('/');
-        (is_named || self.output.is_dir()).then(|| self.output.clone())
-    }
-
     const fn limits(&self) -> PageLimits {
         PageLimits {
             calls: self.calls,
@@ -259,14 +220,24 @@ impl WriteReport {
     }
 }
 
-/// A page would replace something else.
-#[derive(Debug, thiserror::Error)]
-#[error("{0} is there, and is no page of ce report")]
-struct NotAPage(String);
+/// The place of a page.
+enum PagePlace<'a> {
+    /// Standard output.
+    Output,
+    /// A file.
+    File(PageFile<'a>),
+    /// A directory, with the rest beside the page.
+    Directory(PageDirectory),
+}
 
-impl Explain for NotAPage {
-    fn hint(&self) -> Option<String> {
-        Some("name another file with -o; --force replaces a plain file".to_owned())
+impl<'a> PagePlace<'a> {
+    fn new(path: &'a Path, force: bool) -> Result<Self, Error> {
+        let is_directory = path.to_string_lossy().ends_with('/') || path.is_dir();
+        Ok(match () {
+            () if is_directory => Self::Directory(PageDirectory::new(path, force)?),
+            () if is_stdout(path) => Self::Output,
+            () => Self::File(PageFile::new(path, force)?),
+        })
     }
 }
 
@@ -287,27 +258,18 @@ impl<'a> PageFile<'a> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => true,
             Err(error) => return Err(not_written(path, error).into()),
             Ok(metadata) if !metadata.is_file() => false,
-            Ok(_) => force || is_page(path).map_err(|error| not_written(path, error))?,
+            Ok(_) => {
+                force
+                    || File::open(path)
+                        .and_then(begins_as_page)
+                        .map_err(|error| not_written(path, error))?
+            }
         };
         if may_be_written {
             Ok(Self { path })
         } else {
-            Err(NotAPage(path.display().to_string()).into())
+            Err(PageError::NotAPage(path.display().to_string()).into())
         }
-    }
-
-    /// Checks that a page and what is beside it may be written into a directory, which is made: one that is empty, or has such a page.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it has other things, or cannot be made.
-    pub(super) fn within(dir: &Path, path: &'a Path, force: bool) -> Result<Self, Error> {
-        umask::create_dir_all(dir).map_err(|error| not_written(dir, error))?;
-        let mut entries = fs::read_dir(dir).map_err(|error| not_written(dir, error))?;
-        if !path.exists() && entries.next().is_some() {
-            return Err(NotAPage(dir.display().to_string()).into());
-        }
-        Self::new(path, force)
     }
 
     /// Writes the page, or nothing.
@@ -337,13 +299,6 @@ impl<'a> PageFile<'a> {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
         self.path.with_file_name(format!(".{name}.{}.part", std::process::id()))
     }
-}
-
-/// Whether a file begins like a page.
-fn is_page(path: &Path) -> io::Result<bool> {
-    let mut begin = Vec::new();
-    File::open(path)?.take(1024).read_to_end(&mut begin)?;
-    Ok(begin.windows(PAGE_MARK.len()).any(|part| part == PAGE_MARK.as_bytes()))
 }
 
 fn not_written(path: &Path, source: io::Error) -> WriteError {

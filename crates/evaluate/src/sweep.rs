@@ -9,6 +9,7 @@ use crate::evaluator::CallStep;
 use crate::recorded_rows::{RecordedRows, recipe_columns};
 use crate::{Absence, CallError, Evaluation, Evaluator, Event, Outcome, PointsError, Unavailable};
 use ce_model::digest::Digest;
+use ce_model::name::file_name;
 use ce_model::plan::{CallId, Derivation, Operation, PlanGrowth, PlannedSweep, Source, SweepRows};
 use ce_model::sweep::{
     self, GatheredTable, PointOutput, PointOutputs, REPLICATE, ReplicateLook, ReplicateValue,
@@ -358,7 +359,7 @@ impl<'a> Gathering<'_, 'a> {
             let PointState::Ok = state else { continue };
             let place = sweep::point_path(point.values());
             for (name, value) in names.iter().zip(values(self.evaluator.evaluation, sources)) {
-                members.push((format!("{place}/{}", sweep::path_part(name)), value));
+                members.push((format!("{place}/{}", file_name(name)), value));
             }
         }
         let mut points = Vec::new();

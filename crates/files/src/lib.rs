@@ -1,7 +1,9 @@
 //! Values of the file system: [`manifest`] reads directories as values, [`cache`] remembers what takes long to compute. [`state`] has
-//! the user's private files, [`umask`] says which modes new files get.
+//! the user's private files, [`umask`] says which modes new files get. All that is written is reached [`beneath`] an open directory.
 
+pub mod beneath;
 pub mod cache;
+pub mod directory_writer;
 pub mod manifest;
 pub mod state;
 pub mod umask;

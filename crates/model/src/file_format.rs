@@ -64,6 +64,15 @@ const TYPES: [(&str, &str); 32] = [
     ("parquet", "application/vnd.apache.parquet"),
 ];
 
+/// Suffixes of files whose scripts a browser executes when it opens them, or that others execute.
+const EXECUTED: [&str; 19] = [
+    "html", "htm", "xhtml", "xht", "shtml", "shtm", "mhtml", "mht", "svg", "svgz", "xml", "xsl",
+    "xslt", "hta", "swf", "js", "mjs", "css", "php",
+];
+
+/// Suffixes of compressed files, which some servers send as what they hold.
+const COMPRESSED: [&str; 5] = ["gz", "tgz", "bz2", "xz", "zst"];
+
 /// The type of a file of which nothing is known.
 const UNKNOWN: &str = "application/octet-stream";
 
@@ -140,6 +149,23 @@ fn suffix_of(name: &str) -> &str {
     name.rsplit_once('.').map_or("", |(_, suffix)| suffix)
 }
 
+/// Whether a browser may execute scripts that are in a file, when it opens the file as a document. A suffix that says otherwise decides. Else
+/// each suffix counts, as servers look at several, and the beginning of the contents, as browsers guess: markup begins with `<`.
+pub fn is_executed(name: &str, beginning: &[u8]) -> bool {
+    let is_in =
+        |known: &[&str], suffix: &str| known.iter().any(|it| it.eq_ignore_ascii_case(suffix));
+    let last = suffix_of(name);
+    let is_known = TYPES.iter().any(|(suffix, _)| suffix.eq_ignore_ascii_case(last));
+    if is_known && !is_in(&EXECUTED, last) && !is_in(&COMPRESSED, last) {
+        return false;
+    }
+    // White space, a byte order mark, and the other half of characters of two bytes.
+    let is_before = |byte: &u8| b"\0\t\n\x0c\r \xef\xbb\xbf\xfe\xff".contains(byte);
+    let first = beginning.iter().find(|byte| !is_before(byte));
+    name.split('.').skip(1).any(|suffix| is_in(&EXECUTED, suffix))
+        || first.map_or(!beginning.is_empty(), |byte| *byte == b'<')
+}
+
 /// Whether this separator separates at least two cells in each of several lines, and as many in all of them.
 fn is_table(text: &str, separator: char) -> bool {
     let mut widths = text.lines().map(|line| line.split(separator).count());
@@ -187,6 +213,40 @@ mod tests {
         let png = FileFormat::of("a", b"\x89PNG\r\n\x1a\nrest");
         assert_eq!((png.media_type(), png.suffix()), ("image/png", "png"));
         assert_eq!(FileFormat::of("a", b"\xff\xfe"), FileFormat::Other);
+    }
+
+    #[test]
+    fn what_a_browser_executes_is_known_by_any_suffix_and_else_by_its_beginning() {
+        for (name, begin) in [
+            ("figure.svg", ""),
+            ("A.HTML", "text"),
+            ("page.html.de", ""),
+            ("page.xhtml", ""),
+            ("figure.svg.gz", "\x1f"),
+            ("feed.rdf", "\u{feff}\n <rdf>"),
+            ("job", "<script>"),
+            ("job", "<\0s\0"),
+            ("job", "\0<\0s"),
+            ("job", "  "),
+            ("mail.mht", ""),
+        ] {
+            assert!(is_executed(name, begin.as_bytes()), "{name}");
+        }
+        for (name, begin) in [
+            ("notes.txt", "<script>"),
+            ("page.html.txt", "<script>"),
+            ("rows.csv", "<a>,b"),
+            ("figure.png", "\u{89}PNG"),
+            ("paper.pdf", "%PDF"),
+            ("reads.fastq.gz", "\x1f"),
+            ("html", "text"),
+            ("job", "90\n"),
+            ("job", ""),
+            ("reads.bam", "BAM"),
+        ] {
+            assert!(!is_executed(name, begin.as_bytes()), "{name}");
+        }
+        assert!(is_executed("job", b"\xff\xfe<\0s\0"));
     }
 
     #[test]

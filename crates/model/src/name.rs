@@ -3,12 +3,13 @@
 //! A [`ComputationName`] or [`TaskName`] becomes part of a file name, so each is exactly one path
 //! component. A [`StorageName`] never leads out of the storage.
 
-use std::fmt;
+use std::fmt::{self, Write};
 use std::path::{Component, Path};
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::digest::Digest;
 use crate::exit::Explain;
 
 /// The reason why a text is no name.
@@ -250,6 +251,46 @@ pub fn numbered(number: usize, name: &str) -> String {
     format!("{number:02}{}", suffix(name))
 }
 
+/// The greatest length of the name of a file that is made from a text, in bytes: a number and a suffix fit beside it.
+const LONGEST_FILE_NAME: usize = 200;
+
+/// Makes the name of a file from any text: one component of a path, which is neither empty nor hidden. Slashes, control characters, `%`
+/// and everything that is not ASCII are written as `%XX`, as in URLs, and so is a dot at the beginning. The empty text is `%`. A name that
+/// is too long ends in the text's SHA-1. Different texts have different names.
+pub fn file_name(text: &str) -> String {
+    if text.is_empty() {
+        return "%".to_owned();
+    }
+    let mut name = String::with_capacity(text.len());
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'/' | b'%' | 0..=0x1f | 0x7f..=0xff => drop(write!(name, "%{byte:02X}")),
+            b'.' if at == 0 => name.push_str("%2E"),
+            byte => name.push(char::from(byte)),
+        }
+    }
+    if name.len() > LONGEST_FILE_NAME {
+        let hash = Digest::of(text.as_bytes()).sha1.full();
+        name.truncate(LONGEST_FILE_NAME - hash.len() - 1);
+        name = format!("{name}-{hash}");
+    }
+    name
+}
+
+/// A path as a part of a URL: all but slashes, letters, digits and `-._~` as `%XX`.
+pub fn encoded(path: &str) -> String {
+    let mut encoded = String::with_capacity(path.len());
+    for byte in path.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
+                encoded.push(char::from(byte));
+            }
+            byte => drop(write!(encoded, "%{byte:02X}")),
+        }
+    }
+    encoded
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -280,6 +321,25 @@ mod tests {
         }
         assert_eq!(numbered(3, "figure.svg"), "03.svg");
         assert_eq!(numbered(123, "tree/"), "123");
+    }
+
+    #[test]
+    fn any_text_makes_one_plain_component() {
+        for (text, name) in [
+            ("figure.svg", "figure.svg"),
+            ("", "%"),
+            (".", "%2E"),
+            ("..", "%2E."),
+            (".ssh", "%2Essh"),
+            ("x/../../../victim", "x%2F..%2F..%2F..%2Fvictim"),
+            ("/etc/passwd", "%2Fetc%2Fpasswd"),
+            ("a\0b\n\u{7f}%é", "a%00b%0A%7F%25%C3%A9"),
+        ] {
+            assert_eq!(file_name(text), name, "{text:?}");
+        }
+        let long = ["a", "b"].map(|end| file_name(&("x".repeat(300) + end)));
+        assert!(long[0] != long[1] && long[0].len() == LONGEST_FILE_NAME, "{long:?}");
+        assert_eq!(encoded("points/k=1/a%20b ü#"), "points/k%3D1/a%2520b%20%C3%BC%23");
     }
 
     #[test]

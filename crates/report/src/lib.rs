@@ -1,7 +1,7 @@
 //! Reports: the tree on standard output, events as JSON, progress on a terminal.
 //!
 //! Formats values. Starts no process but the pager. Reads no storage, except that progress asks how long earlier calls took, and an
-//! explanation which texts task inputs are.
+//! explanation which texts task inputs are. Writes no file, except the directory of a page.
 
 mod ancestry;
 mod audit;
@@ -49,7 +49,7 @@ pub use self::maintenance::{
     pins_json, repositories, repositories_json, verdict_json, verified_json,
 };
 pub use self::package::{CitationFormat, ReadmeFor, citation, package_json, package_readme};
-pub use self::page::{PAGE_MARK, page};
+pub use self::page::{PageDirectory, PageError, begins_as_page, page};
 pub use self::printer::{
     EventPrinter, OutputPaths, Silent, Tally, Totals, WorkerReport, evaluate_quietly, left_out,
     missing_literals, paths_of_point, revoked_results, tally, totals,

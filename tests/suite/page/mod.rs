@@ -1,5 +1,6 @@
 //! `ce report`: what is on the page, and how a browser shows it.
 
+mod beside;
 mod browser;
 mod chromium;
 mod command;

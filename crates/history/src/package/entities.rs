@@ -9,6 +9,7 @@ use super::{Package, name_of_node};
 use crate::History;
 use ce_model::digest::Digest;
 use ce_model::file_format::FileFormat;
+use ce_model::name::{encoded, file_name};
 use ce_model::task::{Node, NodeId, Task};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -158,20 +159,6 @@ pub(super) fn references<I: AsRef<str>>(ids: impl IntoIterator<Item = I>) -> Vec
     ids.into_iter().map(reference).collect()
 }
 
-/// A path as a part of a URL: all but slashes, letters, digits and `-._~` as `%XX`.
-pub(super) fn encoded(path: &str) -> String {
-    let mut encoded = String::with_capacity(path.len());
-    for byte in path.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
-                encoded.push(char::from(byte));
-            }
-            byte => drop(write!(encoded, "%{byte:02X}")),
-        }
-    }
-    encoded
-}
-
 /// A URL in which nothing but what may stand there does.
 pub(super) fn valid_url(url: &str) -> String {
     let mut valid = String::with_capacity(url.len());
@@ -296,7 +283,7 @@ pub(super) const INPUTS: &str = "inputs";
 
 /// The path of an input in a crate.
 pub(super) fn input_path(name: &str) -> String {
-    format!("{INPUTS}/{}", super::part(name))
+    format!("{INPUTS}/{}", file_name(name))
 }
 
 /// The id of a path: that of a directory ends in a slash.
@@ -358,8 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_and_urls_are_escaped() {
-        assert_eq!(encoded("points/k=1/a%20b ü#"), "points/k%3D1/a%2520b%20%C3%BC%23");
+    fn urls_are_escaped() {
         assert_eq!(valid_url("https://h/a_50%.git?x=%20#y"), "https://h/a_50%25.git?x=%20#y");
         assert_eq!(
             valid_url("https://h/a b<ü>|\"\\^`{}"),

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use ce_model::name::encoded;
 use ce_model::suggest::nearest;
 use spdx::error::{ParseError, Reason};
 use spdx::flags::IS_DEPRECATED;
 use spdx::identifiers::{EXCEPTIONS, LICENSES};
 use spdx::{AdditionItem, Expression, LicenseItem, ParseMode};
 
-use super::entities::{Entities, encoded, is_web_address, references, valid_url};
+use super::entities::{Entities, is_web_address, references, valid_url};
 
 /// The address of the list of SPDX.
 const LIST: &str = "https://spdx.org/licenses/";

@@ -1,6 +1,6 @@
 //! A package of results: their files under readable names, for people without the storage.
 //!
-//! Every name is made of checked parts, so none leads out of the package: see [`path_part`]. Sources are named by
+//! Every name is made of checked parts, so none leads out of the package: see [`file_name`]. Sources are named by
 //! the places of records, never by what records say. The whole package appears at once, or not at all.
 //!
 //! `Definitions` are the names that the workflow of a job defines: of its outputs, and of the calls and tables that they were made
@@ -24,9 +24,9 @@ use crate::call_log::{FirstPublished, OriginalExecution, PublishedExecution};
 use crate::{Ancestor, History, HistoryError, Subject};
 use ce_git::{TreeFileKind, Trees};
 use ce_model::digest::{Digest, ObjectId};
-use ce_model::name::{MemberPath, stem};
+use ce_model::name::{MemberPath, file_name, stem};
 use ce_model::shared_text::SharedText;
-use ce_model::sweep::{SWEEP_OUTPUTS, path_part, point_path};
+use ce_model::sweep::{SWEEP_OUTPUTS, point_path};
 use ce_model::task::{Node, NodeId, Task, WORKFLOW_TEXT, origins};
 use ce_model::text_file;
 use ce_storage::records::JobRecord;
@@ -188,8 +188,8 @@ impl<'a> Packer<'a> {
             let made = self.history.subject(&Entry::Table(table.clone()).file(0));
             let definition = made.and_then(|made| self.definitions.result(made));
             let name = titled(definition, POINTS);
-            points.push(self.places.take(join(dir, &part(&name)), |turn| {
-                join(dir, &part(&numbered(&name, turn + 1)))
+            points.push(self.places.take(join(dir, &file_name(&name)), |turn| {
+                join(dir, &file_name(&numbered(&name, turn + 1)))
             }));
         }
         for number in 0..job.outputs.len() {
@@ -320,11 +320,11 @@ impl<'a> Packer<'a> {
             let Record::Call(record) = first.record else { continue };
             let inputs = call.rsplit('/').next().unwrap_or_default();
             let maker = self.definitions.result(first).unwrap_or(record.computation.as_str());
-            let maker = join(dir, &part(maker));
-            let wanted = join(&maker, &part(inputs));
+            let maker = join(dir, &file_name(maker));
+            let wanted = join(&maker, &file_name(inputs));
             let version = entry.version().unwrap_or_default();
             let dir = self.places.take(wanted, |turn| {
-                join(&maker, &part(&numbered(&format!("{inputs}-{version}"), turn)))
+                join(&maker, &file_name(&numbered(&format!("{inputs}-{version}"), turn)))
             });
             for number in 0..record.outputs.len() {
                 if let Some(subject) = self.history.subject(&entry.file(number)) {
@@ -344,9 +344,9 @@ impl<'a> Packer<'a> {
         subject: Subject<'a>,
         member: Option<(MemberPath, Digest)>,
     ) -> Result<(), StorageError> {
-        let name = part(name.strip_suffix('/').unwrap_or(name));
+        let name = file_name(name.strip_suffix('/').unwrap_or(name));
         let path = self.places.take(join(dir, &name), |turn| {
-            join(dir, &part(&format!("{}-{name}", numbered(&format!("{number:02}"), turn))))
+            join(dir, &file_name(&format!("{}-{name}", numbered(&format!("{number:02}"), turn))))
         });
         let definition = match subject.record {
             Record::Job(_) => self.definitions.output(number),
@@ -368,7 +368,7 @@ impl<'a> Packer<'a> {
 pub fn own_directory(entry: &Entry) -> String {
     let short = entry.short();
     let short = short.strip_prefix("t_").or_else(|| short.strip_prefix("c_")).unwrap_or(&short);
-    short.split('/').map(part).collect::<Vec<_>>().join("/")
+    short.split('/').map(file_name).collect::<Vec<_>>().join("/")
 }
 
 fn summary(result: Subject<'_>) -> PackagedResult {
@@ -382,11 +382,6 @@ fn summary(result: Subject<'_>) -> PackagedResult {
         Record::Table(_) | Record::TaskInput(_) => (None, None, Vec::new()),
     };
     PackagedResult { name, title, commit: commit.map(|it| it.full().to_owned()), inputs }
-}
-
-/// A text as one part of a path, which is not empty.
-fn part(text: &str) -> String {
-    if text.is_empty() { "%".to_owned() } else { path_part(text) }
 }
 
 fn join(dir: &str, name: &str) -> String {

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use super::attribution::{Attribution, AttributionError, Contributor};
 use super::entities::{
-    COMPLETED, CrateStep, CrateValues, ENGINE, Entities, Entity, StepKey, described, encoded,
+    COMPLETED, CrateStep, CrateValues, ENGINE, Entities, Entity, StepKey, described,
     is_web_address, kind, of_path, performed, reference, references, revision, step_name,
     valid_url,
 };
@@ -23,7 +23,7 @@ use ce_model::digest::Digest;
 use ce_model::exit::Explain;
 use ce_model::expression::Text;
 use ce_model::file_format::FileFormat;
-use ce_model::sweep::path_part;
+use ce_model::name::{encoded, file_name};
 use ce_model::task::{Computation, Node, NodeId, Task, WORKFLOW_TEXT};
 use ce_storage::records::{
     CallRecord, Execution, JobRecord, Origin, RecipeFile, RecipeHeader, TableRecord,
@@ -527,7 +527,7 @@ impl<'r, 'a> Actions<'r, 'a> {
     /// Describes a level of a factor, once for all points that have it. Returns its id.
     fn level(&mut self, body: &str, name: &str, value: &str) -> String {
         let parameter = format!("{body}/in/{}", encoded(name));
-        let id = format!("{body}/in/{}/{}", encoded(name), encoded(&path_part(value)));
+        let id = format!("{body}/in/{}/{}", encoded(name), encoded(&file_name(value)));
         let graph = &mut self.values.graph;
         let entity = graph.of(&parameter, &["FormalParameter"]).with("name", name);
         entity.with("additionalType", "Text");

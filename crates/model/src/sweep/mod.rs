@@ -28,7 +28,7 @@ pub use self::output_table::{
 };
 pub use self::parameter_files::{NoDefaultText, ParameterFault, ParameterProblem, Parameters};
 pub use self::points::{
-    Likeness, Lookalike, SweepPoint, SweepPoints, column_hint, path_part, point_path, point_title,
+    Likeness, Lookalike, SweepPoint, SweepPoints, column_hint, point_path, point_title,
 };
 pub use self::product::{
     ExclusionFault, FactorFault, MAX_POINTS, ProductFault, REPLICATE, all_points, computed_points,

@@ -327,9 +327,20 @@ pub struct PageOutput {
     /// The place of a file or directory with them.
     #[serde(skip)]
     pub source: Option<PathBuf>,
-    /// The copy beside the page, if there is one: a path relative to it.
+    /// The copy beside the page, if there is one.
     #[serde(skip)]
-    pub beside: Option<String>,
+    pub beside: Option<CopyBeside>,
+}
+
+/// The copy of an output beside a page. Paths are relative to the page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CopyBeside {
+    /// Its path.
+    pub path: String,
+    /// The name under which a browser saves it; `None` of a directory.
+    pub saved_as: Option<String>,
+    /// The page that shows it, of a picture that is not to be opened itself.
+    pub shown_on: Option<String>,
 }
 
 /// The outputs of a page: those of the task, of the results that were asked for, or of all jobs of the storage, the newest

@@ -11,10 +11,11 @@ use super::measurements::{self, LevelComparison};
 use super::{different, in_utc, lines, moment, text};
 use ce_git::LastChange;
 use ce_model::humanize::{counted, duration, size};
+use ce_model::name::{encoded, file_name};
 use ce_model::statistics::Measurements;
 use ce_queries::page::{
-    FileFormat, GivenInput, GivenValue, MeasuredTable, NotHeld, OutputContents, PageCall,
-    PageCallState, PageData, PageOutput, PageRow, PageStudy, PageTable,
+    CopyBeside, FileFormat, GivenInput, GivenValue, MeasuredTable, NotHeld, OutputContents,
+    PageCall, PageCallState, PageData, PageOutput, PageRow, PageStudy, PageTable,
 };
 use maud::{Markup, PreEscaped, html};
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
@@ -358,7 +359,10 @@ fn caption(output: &PageOutput) -> Markup {
         @if !output.task.is_empty() && output.defined.is_none() && output.maker.is_empty() {
             "Output " (text(&output.value.name)) " of " (text(&output.task)) ". "
         }
-        @if let Some(beside) = &output.beside { a href=(text(beside)) { (text(beside)) } }
+        @if let Some(CopyBeside { path, saved_as, shown_on }) = &output.beside {
+            @if let Some(page) = shown_on { a href=(encoded(page)) { "Show it" } ", or save " }
+            a href=(encoded(path)) download=[saved_as.as_deref()] { (text(path)) }
+        }
         @if let Some((contents, bytes)) = output.contents.as_ref().and_then(|it| Some((it, it.held.as_ref().ok()?))) {
             @let file = saved_name(output, contents.format);
             a download=(file) href=(address(contents, bytes)) { "Save " (file) } " (" (size(contents.size)) ")"
@@ -373,7 +377,7 @@ fn saved_name(output: &PageOutput, format: FileFormat) -> String {
         suffix if suffix.is_empty() || name.contains('.') => name.to_owned(),
         suffix => format!("{name}.{suffix}"),
     };
-    text(&name).replace(['/', '\\'], "-")
+    file_name(&name)
 }
 
 /// The commands that repeat a study.

@@ -8,6 +8,7 @@
 //!
 //! At the end of this file: how numbers, times and texts are shown.
 
+mod directory;
 mod front;
 mod measurements;
 mod plot;
@@ -15,6 +16,7 @@ mod plot;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
+pub use self::directory::{PageDirectory, PageError, begins_as_page};
 use super::compared_medians::significant;
 use super::terminal::harmless;
 use ce_model::digest::Blake3;
@@ -27,7 +29,7 @@ use jiff::tz::TimeZone;
 use serde::Serialize;
 
 /// The mark near the beginning of every page, by which it is known.
-pub const PAGE_MARK: &str = r#"<meta name="generator" content="compeval report">"#;
+const PAGE_MARK: &str = r#"<meta name="generator" content="compeval report">"#;
 
 const TEMPLATE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");

@@ -4,7 +4,6 @@
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
-use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -12,30 +11,23 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, PoisonError};
 
 use rustix::fs::{
-    Access, AtFlags, FileType, Mode, OFlags, RawDir, Stat, Timespec, Timestamps, UTIME_NOW,
-    accessat, fchmod, flistxattr, fstat, futimens, mkdirat, openat, readlinkat, renameat, statat,
-    unlinkat,
+    Access, AtFlags, FileType, Mode, Stat, Timespec, Timestamps, UTIME_NOW, accessat, flistxattr,
+    fstat, futimens, mkdirat, openat, readlinkat,
 };
 use rustix::io::Errno;
 
-use super::files::{allow, set_mode};
 use super::network::{OnNotFound, retry};
-use super::root::{self, is_link};
 use super::{
     Disk, FileId, ForeignEntry, IoContext, Metadata, Result, StorageError, attempt_once, is_absent,
     look_once, stat,
+};
+use ce_files::beneath::{
+    LISTED, allow, each_entry, open_directory, open_listed, remove_tree, set_mode,
 };
 use ce_files::cache::FileStat;
 use ce_files::manifest::{self, DirectoryArchive, DirectoryError, Manifest, Scan};
 use ce_files::umask;
 use ce_model::digest::Digest;
-
-/// The flags to open a directory that is to be listed.
-const LISTED: OFlags =
-    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-
-/// The greatest number of nested directories that are open while a tree is removed.
-const MAX_DEPTH: usize = 32;
 
 /// Creates the directory of a storage, and all above it, unless they exist.
 pub(crate) fn make_dirs(path: &Path) -> Result<()> {
@@ -74,7 +66,7 @@ impl Disk {
     fn leads_to(&self, inside: &[u8], directory: &OwnedFd) -> bool {
         let id = |directory: &OwnedFd| fstat(directory).map(|stat| (stat.st_dev, stat.st_ino)).ok();
         let Some(top) = &self.top else { return false };
-        self.is_certain(|| match root::open(top, OsStr::from_bytes(inside)) {
+        self.is_certain(|| match open_directory(top, OsStr::from_bytes(inside)) {
             Ok(now) if id(&now) == id(directory) => true,
             // Two hosts that have made a directory at once may know it by two identities. From now on it is opened by its path.
             Ok(now) => {
@@ -313,31 +305,10 @@ impl Disk {
     }
 }
 
-fn open_listed(dir: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
-    match openat(dir, name, LISTED, Mode::empty()) {
-        Err(Errno::LOOP | Errno::NOTDIR) if is_link(dir, name) => Err(ForeignEntry::Link.into()),
-        opened => Ok(opened?),
-    }
-}
-
 pub(super) fn open_stat(dir: &OwnedFd, name: &OsStr) -> io::Result<(OwnedFd, Stat)> {
     let directory = open_listed(dir, name)?;
     let stat = fstat(&directory)?;
     Ok((directory, stat))
-}
-
-/// Calls a function with each name in an open directory until it returns false.
-fn each_entry(dir: &OwnedFd, mut next: impl FnMut(&OsStr, FileType) -> bool) -> io::Result<()> {
-    let mut room = [const { MaybeUninit::uninit() }; 4096];
-    let mut entries = RawDir::new(dir, &mut room);
-    while let Some(entry) = entries.next() {
-        let entry = entry?;
-        let name = entry.file_name().to_bytes();
-        if !matches!(name, b"." | b"..") && !next(OsStr::from_bytes(name), entry.file_type()) {
-            break;
-        }
-    }
-    Ok(())
 }
 
 /// Whether a directory lists everything that another one lists, or the server knows the other one no more. A directory that is opened for a
@@ -355,110 +326,6 @@ fn names_in(directory: &OwnedFd) -> io::Result<HashSet<OsString>> {
     let listed = open_listed(directory, OsStr::new("."))?;
     each_entry(&listed, |name, _| names.insert(name.to_owned()))?;
     Ok(names)
-}
-
-/// A directory that is being removed.
-struct Removed {
-    directory: OwnedFd,
-    /// Its name in the directory above.
-    name: OsString,
-    /// The names that are still in it.
-    left: Vec<OsString>,
-}
-
-impl Removed {
-    fn open(above: &OwnedFd, name: &OsStr) -> io::Result<Self> {
-        let directory = open_writable(above, name)?;
-        let mut left = Vec::new();
-        each_entry(&directory, |name, _| {
-            left.push(name.to_owned());
-            true
-        })?;
-        Ok(Self { directory, name: name.to_owned(), left })
-    }
-}
-
-/// Removes a tree. In a deep tree, inner directories are first moved up, so that few are open.
-fn remove_tree(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
-    if remove_leaf(parent, name)? {
-        return Ok(());
-    }
-    let mut open = vec![Removed::open(parent, name)?];
-    let mut moved = 0_u64;
-    while let Some(mut here) = open.pop() {
-        let Some(name) = here.left.pop() else {
-            let above = open.last().map_or(parent, |above| &above.directory);
-            absent(unlinkat(above, &*here.name, AtFlags::REMOVEDIR))?;
-            continue;
-        };
-        if remove_leaf(&here.directory, &name)? {
-            open.push(here);
-        } else if open.len() < MAX_DEPTH {
-            let inner = Removed::open(&here.directory, &name)?;
-            open.extend([here, inner]);
-        } else {
-            let top = &mut open[0];
-            top.left.push(move_up(&here.directory, &name, &top.directory, &mut moved)?);
-            open.push(here);
-        }
-    }
-    Ok(())
-}
-
-/// Moves a directory to another one, under a name that is free there. Returns that name.
-fn move_up(from: &OwnedFd, name: &OsStr, to: &OwnedFd, moved: &mut u64) -> io::Result<OsString> {
-    // It must be writable, since its entry for the directory above it changes.
-    drop(open_writable(from, name)?);
-    loop {
-        let free = OsString::from(format!(".removed-{moved}"));
-        *moved += 1;
-        match statat(to, &*free, AtFlags::SYMLINK_NOFOLLOW) {
-            Err(Errno::NOENT) => return absent(renameat(from, name, to, &*free)).map(|()| free),
-            looked => drop(looked?),
-        }
-    }
-}
-
-/// Removes an entry, unless it is a directory with entries. Returns whether it does not exist any
-/// more.
-fn remove_leaf(dir: &OwnedFd, name: &OsStr) -> io::Result<bool> {
-    let removed = match unlinkat(dir, name, AtFlags::empty()) {
-        Err(error @ (Errno::ISDIR | Errno::PERM)) => {
-            match unlinkat(dir, name, AtFlags::REMOVEDIR) {
-                Err(Errno::NOTEMPTY | Errno::EXIST) => return Ok(false),
-                Err(Errno::NOTDIR) => Err(error),
-                removed => removed,
-            }
-        }
-        removed => removed,
-    };
-    absent(removed).map(|()| true)
-}
-
-/// Opens a directory to remove its entries, and makes it writable if necessary.
-fn open_writable(dir: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
-    let opened = match openat(dir, name, LISTED, Mode::empty()) {
-        Err(Errno::ACCESS) => {
-            allow(dir, name, 0o700)?;
-            openat(dir, name, LISTED, Mode::empty())?
-        }
-        opened => opened?,
-    };
-    let mode = fstat(&opened)?.st_mode & 0o7777;
-    if mode & 0o700 != 0o700 {
-        // The mode of another user's directory cannot be changed. Removing may succeed all the
-        // same.
-        let _refused = fchmod(&opened, Mode::from_raw_mode(mode | 0o700));
-    }
-    Ok(opened)
-}
-
-/// Treats a file that does not exist as removed.
-fn absent(removed: Result<(), Errno>) -> io::Result<()> {
-    match removed {
-        Err(Errno::NOENT) => Ok(()),
-        removed => Ok(removed?),
-    }
 }
 
 /// A file or directory that was looked at, and not read.

@@ -4,9 +4,9 @@
 //! they try again.
 
 use std::ffi::OsStr;
-use std::fs::{self, File, Permissions};
+use std::fs::{File, Permissions};
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -19,6 +19,7 @@ use rustix::io::Errno;
 use super::hash_and_copy::Reading;
 use super::network::OnNotFound;
 use super::{Disk, ForeignEntry, IoContext, Result, StorageError, found, stat};
+use ce_files::beneath::{allow, set_mode};
 use ce_files::cache::FileStat;
 use ce_files::umask;
 use ce_model::digest::{Digest, PIECE};
@@ -283,32 +284,6 @@ impl Disk {
             })
         })
     }
-}
-
-/// Adds rights to those of a file or directory, unless it has them.
-pub(super) fn allow(dir: &OwnedFd, name: &OsStr, rights: u32) -> io::Result<()> {
-    set_mode(dir, name, |mode| mode | rights)
-}
-
-/// Changes the mode of a file or directory, if the new one differs.
-pub(super) fn set_mode(
-    dir: &OwnedFd,
-    name: &OsStr,
-    new: impl FnOnce(u32) -> u32,
-) -> io::Result<()> {
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = File::from(openat(dir, name, flags, Mode::empty())?);
-    let metadata = Metadata::of(&file)?;
-    if metadata.kind() == FileType::Symlink {
-        return Err(ForeignEntry::Link.into());
-    }
-    let mode = new(metadata.mode());
-    if mode == metadata.mode() {
-        return Ok(());
-    }
-    // The path leads to the open file, even if another one has its name now.
-    let open = format!("/proc/self/fd/{}", file.as_raw_fd());
-    fs::set_permissions(open, Permissions::from_mode(mode))
 }
 
 /// Returns the last lines of a text, at most `bytes` bytes.

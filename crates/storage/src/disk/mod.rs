@@ -41,8 +41,9 @@ use self::network::{Listings, OnNotFound, Outages};
 pub use self::network::{Outage, Patience};
 pub(super) use self::network::{open_created, patience, retry_at};
 pub use self::root::Durability;
-pub(super) use self::root::ForeignEntry;
 pub(super) use self::root::Root;
+pub(super) use ce_files::beneath::ForeignEntry;
+use ce_files::beneath::open_directory;
 
 /// The result of an operation of the storage.
 pub(crate) type Result<T, E = StorageError> = std::result::Result<T, E>;
@@ -239,7 +240,7 @@ impl Disk {
         if let Some(known) = self.known(inside) {
             return Ok(known);
         }
-        let opened = Arc::new(root::open(top, OsStr::from_bytes(inside))?);
+        let opened = Arc::new(open_directory(top, OsStr::from_bytes(inside))?);
         let mut known = self.directories.write().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= max_open() {
             known.clear();

@@ -1,0 +1,373 @@
+//! Directories that are written for people: pages, packages, new tasks. All that is written lies beneath one open directory, and is reached
+//! through no symbolic link. Nothing that is there is written over.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, Permissions};
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use ce_model::digest::{Digest, Hasher, PIECE};
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, mkdirat, openat, renameat, statat, symlinkat,
+};
+use rustix::io::Errno;
+
+use crate::beneath::{ForeignEntry, each_entry, open_directory, open_listed, remove_tree};
+use crate::manifest::Scan;
+use crate::umask::for_user;
+
+/// The modes of new files and directories, of which the user's mask takes some away.
+const FILE: u32 = 0o666;
+const DIRECTORY: u32 = 0o777;
+
+/// The right of the owner to write.
+const WRITE: u32 = 0o200;
+
+/// Gives an entry of a directory that is copied its name in the copy: by its own name, and the path where its contents can be read.
+pub type CopiedName<'a> = &'a dyn Fn(&OsStr, &Path) -> OsString;
+
+/// Writes files into a directory. Paths are relative to it, with `/` between components.
+#[derive(Debug)]
+pub struct DirectoryWriter {
+    top: OwnedFd,
+}
+
+impl DirectoryWriter {
+    /// Opens a directory. Only its own path may lead through symbolic links.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no such directory.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(Self { top: openat(CWD, path, flags, Mode::empty())? })
+    }
+
+    /// Opens the directory that a path is in, and returns the last component.
+    fn locate<'p>(&self, path: &'p str) -> io::Result<(OwnedFd, &'p OsStr)> {
+        if path.split('/').any(|part| matches!(part, "" | "." | "..")) {
+            return Err(ForeignEntry::Outside.into());
+        }
+        match path.rsplit_once('/') {
+            Some((dir, name)) => {
+                Ok((open_directory(&self.top, OsStr::new(dir))?, OsStr::new(name)))
+            }
+            None => Ok((self.top.try_clone()?, OsStr::new(path))),
+        }
+    }
+
+    /// Makes a directory, and those that it is in, unless they exist.
+    ///
+    /// # Errors
+    ///
+    /// Fails if something else is in the place of one, such as a symbolic link.
+    pub fn make_dirs(&self, path: &str) -> io::Result<()> {
+        let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
+        for end in ends {
+            let dir = &path[..end];
+            let (above, name) = self.locate(dir)?;
+            match mkdirat(&above, name, Mode::from_raw_mode(for_user(DIRECTORY))) {
+                Err(Errno::EXIST) => drop(open_directory(&above, name)?),
+                made => made?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the directories that a path is in.
+    fn make_room(&self, path: &str) -> io::Result<()> {
+        path.rsplit_once('/').map_or(Ok(()), |(dir, _)| self.make_dirs(dir))
+    }
+
+    /// Makes a directory, which must not exist.
+    ///
+    /// # Errors
+    ///
+    /// Fails if anything has its name, or it cannot be made.
+    pub fn make_dir(&self, path: &str) -> io::Result<()> {
+        self.make_room(path)?;
+        let (dir, name) = self.locate(path)?;
+        Ok(mkdirat(dir, name, Mode::from_raw_mode(for_user(DIRECTORY)))?)
+    }
+
+    /// Makes an empty file with this mode, without what the user's mask takes away, and the directories that it is in.
+    ///
+    /// # Errors
+    ///
+    /// Fails if anything has its name, or it cannot be made.
+    fn new_file(&self, path: &str, mode: u32) -> io::Result<File> {
+        self.make_room(path)?;
+        let (dir, name) = self.locate(path)?;
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(File::from(openat(dir, name, flags, Mode::from_raw_mode(for_user(mode)))?))
+    }
+
+    /// Makes a file with these contents.
+    ///
+    /// # Errors
+    ///
+    /// Fails if anything has its name, or it cannot be written.
+    pub fn write(&self, path: &str, contents: impl AsRef<[u8]>) -> io::Result<()> {
+        self.new_file(path, FILE)?.write_all(contents.as_ref())
+    }
+
+    /// Makes an executable file with these contents.
+    ///
+    /// # Errors
+    ///
+    /// Fails if anything has its name, or it cannot be written.
+    pub fn write_program(&self, path: &str, contents: impl AsRef<[u8]>) -> io::Result<()> {
+        self.new_file(path, DIRECTORY)?.write_all(contents.as_ref())
+    }
+
+    /// Puts a file with these contents in the place of a file, or where nothing is: all of it, or nothing. Waits until it is on the disk.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be written.
+    pub fn replace(&self, path: &str, contents: &[u8]) -> io::Result<()> {
+        let (dir, name) = self.locate(path)?;
+        let aside = format!(".{}.{}.part", name.to_string_lossy(), std::process::id());
+        let beside =
+            path.rsplit_once('/').map_or(aside.clone(), |(dir, _)| format!("{dir}/{aside}"));
+        let mut file = self.new_file(&beside, FILE)?;
+        let written = file.write_all(contents).and_then(|()| file.sync_all());
+        let written = written.and_then(|()| Ok(renameat(&dir, &*aside, &dir, name)?));
+        if written.is_err() {
+            drop(self.remove(&beside));
+        }
+        written
+    }
+
+    /// Makes a symbolic link.
+    ///
+    /// # Errors
+    ///
+    /// Fails if anything has its name, or it cannot be made.
+    pub fn link(&self, target: &Path, path: &str) -> io::Result<()> {
+        self.make_room(path)?;
+        let (dir, name) = self.locate(path)?;
+        Ok(symlinkat(target, dir, name)?)
+    }
+
+    /// Moves an entry to a place where nothing is, or to that of a file or an empty directory.
+    ///
+    /// # Errors
+    ///
+    /// Fails if something else is there.
+    pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.make_room(to)?;
+        let ((from, old), (to, new)) = (self.locate(from)?, self.locate(to)?);
+        Ok(renameat(from, old, to, new)?)
+    }
+
+    /// Copies a file or a directory with all that is in it. The copies may be written; their room is shared where the file system can
+    /// do that.
+    ///
+    /// # Errors
+    ///
+    /// Fails if anything has the name of the copy, or something cannot be read or written.
+    pub fn copy(&self, from: &Path, to: &str) -> io::Result<()> {
+        self.copy_named(from, to, &|name, _| name.to_owned())
+    }
+
+    /// Does the same, with other names of files in a directory. A symbolic link leads to what its target is called in the copy.
+    ///
+    /// # Errors
+    ///
+    /// Fails likewise.
+    pub fn copy_named(&self, from: &Path, to: &str, named: CopiedName<'_>) -> io::Result<()> {
+        self.make_room(to)?;
+        let (dir, name) = self.locate(to)?;
+        if !fs::metadata(from)?.is_dir() {
+            return copy_file(from, (&dir, name));
+        }
+        mkdirat(&dir, name, Mode::from_raw_mode(for_user(DIRECTORY)))?;
+        copy_entries(from, &open_directory(&dir, name)?, named)
+    }
+
+    /// Removes a file, or a directory with all that is in it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is none, or it cannot be removed.
+    pub fn remove(&self, path: &str) -> io::Result<()> {
+        let (dir, name) = self.locate(path)?;
+        remove_tree(&dir, name)
+    }
+
+    /// Returns the kind of an entry, or `None` if nothing has its name.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be looked at.
+    pub fn kind(&self, path: &str) -> io::Result<Option<FileType>> {
+        let found = self
+            .locate(path)
+            .and_then(|(dir, name)| Ok(statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?));
+        match found {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            found => Ok(Some(FileType::from_raw_mode(found?.st_mode))),
+        }
+    }
+
+    /// Whether nothing is in the directory.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be listed.
+    pub fn is_empty(&self) -> io::Result<bool> {
+        let mut is_empty = true;
+        each_entry(&open_listed(&self.top, OsStr::new("."))?, |_, _| {
+            is_empty = false;
+            false
+        })?;
+        Ok(is_empty)
+    }
+
+    /// Opens a file to read it. A link, FIFO, device or directory is none.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no file of that name.
+    pub fn file(&self, path: &str) -> io::Result<File> {
+        let (dir, name) = self.locate(path)?;
+        let flags =
+            OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = File::from(openat(dir, name, flags, Mode::empty())?);
+        if file.metadata()?.is_file() {
+            Ok(file)
+        } else {
+            Err(ForeignEntry::Kind("no file").into())
+        }
+    }
+
+    /// Returns the digest of a file, or of a directory as a value; `None` if it cannot be read, or has none.
+    pub fn digest(&self, path: &str) -> Option<Digest> {
+        let (dir, name) = self.locate(path).ok()?;
+        if let Ok(directory) = open_directory(&dir, name) {
+            let stop = AtomicBool::new(false);
+            let manifest = Scan::of(directory, &stop).ok()?.read(&stop, &AtomicU64::new(0));
+            return Some(manifest.ok()?.digest());
+        }
+        let (mut file, mut hasher) = (self.file(path).ok()?, Hasher::default());
+        let mut piece = vec![0; PIECE];
+        loop {
+            match file.read(&mut piece).ok()? {
+                0 => return Some(hasher.finish()),
+                bytes => hasher.update(&piece[..bytes]),
+            }
+        }
+    }
+}
+
+/// Copies a file to a new one. The copy has the same mode, and may be written.
+fn copy_file(from: &Path, (dir, name): (&OwnedFd, &OsStr)) -> io::Result<()> {
+    // To open a FIFO would wait.
+    if !fs::metadata(from)?.is_file() {
+        return Err(ForeignEntry::Kind("no file").into());
+    }
+    let mut source = File::open(from)?;
+    let mode = source.metadata()?.permissions().mode() & DIRECTORY | WRITE;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut copy = File::from(openat(dir, name, flags, Mode::from_raw_mode(mode))?);
+    io::copy(&mut source, &mut copy)?;
+    copy.set_permissions(Permissions::from_mode(mode))
+}
+
+/// Copies what is in a directory.
+fn copy_entries(from: &Path, to: &OwnedFd, named: CopiedName<'_>) -> io::Result<()> {
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (path, name, kind) = (entry.path(), entry.file_name(), entry.file_type()?);
+        // A link to a file has the name that the file would have.
+        let renamed = |path: &Path| Some(named(path.file_name().filter(|_| path.is_file())?, path));
+        let name = renamed(&path).unwrap_or(name);
+        if kind.is_dir() {
+            mkdirat(to, &*name, Mode::from_raw_mode(for_user(DIRECTORY)))?;
+            copy_entries(&path, &open_directory(to, &name)?, named)?;
+        } else if kind.is_symlink() {
+            let target = fs::read_link(&path)?;
+            let renamed = renamed(&from.join(&target)).map(|name| target.with_file_name(name));
+            symlinkat(renamed.unwrap_or(target), to, &*name)?;
+        } else {
+            copy_file(&path, (to, &name))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{MetadataExt, symlink};
+
+    use super::*;
+
+    /// A directory with a writer, and one beside it.
+    fn lab() -> (tempfile::TempDir, DirectoryWriter) {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("top")).unwrap();
+        fs::create_dir(dir.path().join("elsewhere")).unwrap();
+        fs::write(dir.path().join("elsewhere/data"), "precious").unwrap();
+        let writer = DirectoryWriter::open(&dir.path().join("top")).unwrap();
+        (dir, writer)
+    }
+
+    #[test]
+    fn no_operation_leads_out_or_through_a_link() {
+        let (dir, writer) = lab();
+        symlink("../elsewhere", dir.path().join("top/link")).unwrap();
+        fs::write(dir.path().join("top/file"), "").unwrap();
+        let data = dir.path().join("elsewhere/data");
+        for path in
+            ["link/data", "../elsewhere/data", "link/../elsewhere/data", "/etc/x", "a//b", ".", ""]
+        {
+            let refused = [
+                writer.write(path, "").is_err(),
+                writer.replace(path, b"").is_err(),
+                writer.copy(&data, path).is_err(),
+                writer.link(&data, path).is_err(),
+                writer.rename("file", path).is_err(),
+                writer.rename(path, "new").is_err(),
+                writer.remove(path).is_err(),
+                writer.make_dirs(path).is_err(),
+                writer.file(path).is_err(),
+                writer.digest(path).is_none(),
+            ];
+            assert_eq!(refused, [true; 10], "{path}");
+        }
+        assert_eq!(fs::read_to_string(&data).unwrap(), "precious");
+        assert_eq!(fs::read_dir(dir.path().join("elsewhere")).unwrap().count(), 1);
+        writer.remove("link").unwrap();
+        assert!(data.exists());
+    }
+
+    #[test]
+    fn nothing_is_written_over_and_copies_may_be_changed() {
+        let (dir, writer) = lab();
+        let from = dir.path().join("from");
+        fs::create_dir_all(from.join("a")).unwrap();
+        fs::write(from.join("a/b.html"), "text").unwrap();
+        fs::set_permissions(from.join("a/b.html"), Permissions::from_mode(0o6555)).unwrap();
+        symlink("a/b.html", from.join("link")).unwrap();
+        let named = |name: &OsStr, _: &Path| {
+            let mut name = name.to_owned();
+            name.push(".txt");
+            name
+        };
+        writer.copy_named(&from, "x/y", &named).unwrap();
+        let copy = dir.path().join("top/x/y");
+        assert_eq!(fs::metadata(copy.join("a/b.html.txt")).unwrap().mode() & 0o7777, 0o755);
+        assert_eq!(fs::read_link(copy.join("link.txt")).unwrap(), Path::new("a/b.html.txt"));
+        assert!(writer.copy(&from, "x/y").is_err() && writer.write("x", "").is_err());
+        writer.write("file", "one").unwrap();
+        assert!(writer.write("file", "two").is_err());
+        writer.replace("file", b"two").unwrap();
+        assert_eq!(writer.digest("file"), Some(Digest::of(b"two")));
+        assert_eq!(fs::read_dir(dir.path().join("top")).unwrap().count(), 2);
+    }
+}

@@ -1,0 +1,412 @@
+//! A page as a directory: `index.html`, and beside it the outputs that have no room on it.
+//!
+//! The directory may be another's: somebody has cloned it, or keeps files there. So names of outputs are never paths, nothing leads
+//! through a symbolic link, and only what the last page has made is replaced or removed. A list in the directory says what that was, with
+//! digests. What an older version made is known by equal contents only.
+//!
+//! No file of a result is opened by a browser as a document: what could hold scripts lies there as a text, and an SVG is shown as a picture on a
+//! page of its own.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::process;
+
+use ce_evaluate::session::WriteError;
+use ce_files::directory_writer::DirectoryWriter;
+use ce_files::umask;
+use ce_model::digest::Digest;
+use ce_model::exit::{Exit, Explain};
+use ce_model::file_format::is_executed;
+use ce_model::name::file_name;
+use ce_queries::page::{CopyBeside, FileFormat, NotHeld, PageOutput};
+use maud::{DOCTYPE, html};
+use rustix::fs::FileType;
+use serde::{Deserialize, Serialize};
+
+use super::{PAGE_MARK, text};
+
+/// The page in a directory.
+const INDEX: &str = "index.html";
+
+/// The directory beside it that has outputs.
+const FILES: &str = "files";
+
+/// The directory beside it with pages that show pictures.
+const PICTURES: &str = "pictures";
+
+/// The list of what was made in these directories.
+const LIST: &str = ".ce-report.json";
+
+/// The greatest size of the list, in bytes.
+const LIST_SIZE: u64 = 16 << 20;
+
+/// The format of the list.
+const FORMAT: u32 = 1;
+
+/// At most so many bytes at the beginning of a file tell whether it may be markup.
+const BEGINNING: u64 = 64 << 10;
+
+/// The size of the largest SVG that is shown, in bytes.
+const PICTURE: u64 = 16 << 20;
+
+/// The directory of a page.
+#[derive(Debug)]
+pub struct PageDirectory {
+    path: PathBuf,
+    writer: DirectoryWriter,
+    /// What the last page has made.
+    made: Vec<MadeEntry>,
+}
+
+/// The list.
+#[derive(Debug, Serialize, Deserialize)]
+struct MadeList {
+    format: u32,
+    made: Vec<MadeEntry>,
+}
+
+/// A file or directory that a page has made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct MadeEntry {
+    path: String,
+    contents: Digest,
+}
+
+/// The reason why a page is not written. Nothing was replaced or removed then.
+#[derive(Debug, thiserror::Error)]
+pub enum PageError {
+    /// The page would replace something else.
+    #[error("{0} is there, and is no page of ce report")]
+    NotAPage(String),
+    /// A file or directory beside the page would replace something else.
+    #[error("{0} is there, and is not as ce report has made it")]
+    NotMade(String),
+    /// An output has entries that no value has.
+    #[error("{0} is damaged, and is not copied")]
+    Damaged(String),
+    /// Something cannot be read or written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+}
+
+impl Explain for PageError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::NotAPage(_) | Self::NotMade(_) => Exit::Malformed,
+            Self::Damaged(_) | Self::Write(_) => Exit::Storage,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::NotAPage(_) => {
+                "name another file with -o; --force replaces a plain file".to_owned()
+            }
+            Self::NotMade(_) => "move it away, or name another directory with -o".to_owned(),
+            Self::Damaged(_) => {
+                "ce verify --repair finds what is damaged, and ce run makes it again".to_owned()
+            }
+            Self::Write(error) => return error.hint(),
+        })
+    }
+}
+
+/// A copy that was not moved to its place yet.
+struct NewEntry {
+    /// The place.
+    path: String,
+    /// The name of the copied file in the storage.
+    source: PathBuf,
+}
+
+impl PageDirectory {
+    /// Makes the directory of a page, or opens it. It must be empty, or have a page; with `force`, any file may be in the page's place.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it has other things, or cannot be made.
+    pub fn new(path: &Path, force: bool) -> Result<Self, PageError> {
+        let opened = umask::create_dir_all(path).and_then(|()| DirectoryWriter::open(path));
+        let writer = opened.map_err(|error| not_written(path, error))?;
+        let mut it = Self { path: path.to_owned(), writer, made: Vec::new() };
+        let is_page = match it.writer.kind(INDEX).map_err(|error| it.not_written(INDEX, error))? {
+            None if it.writer.is_empty().map_err(|error| not_written(path, error))? => true,
+            None => return Err(PageError::NotAPage(path.display().to_string())),
+            Some(FileType::RegularFile) => {
+                force || it.is_page().map_err(|error| it.not_written(INDEX, error))?
+            }
+            Some(_) => false,
+        };
+        if !is_page {
+            return Err(PageError::NotAPage(it.shown(INDEX)));
+        }
+        it.made = it.read_list()?;
+        Ok(it)
+    }
+
+    fn is_page(&self) -> io::Result<bool> {
+        begins_as_page(self.writer.file(INDEX)?)
+    }
+
+    /// The path of the page.
+    pub fn page(&self) -> PathBuf {
+        self.path.join(INDEX)
+    }
+
+    fn shown(&self, name: &str) -> String {
+        self.path.join(name).display().to_string()
+    }
+
+    fn not_written(&self, name: &str, source: io::Error) -> PageError {
+        not_written(&self.path.join(name), source).into()
+    }
+
+    /// Reads the list of what the last page has made.
+    fn read_list(&self) -> Result<Vec<MadeEntry>, PageError> {
+        if self.writer.kind(LIST).map_err(|error| self.not_written(LIST, error))?.is_none() {
+            return Ok(Vec::new());
+        }
+        let mut contents = Vec::new();
+        let read =
+            self.writer.file(LIST).and_then(|file| file.take(LIST_SIZE).read_to_end(&mut contents));
+        let list = read.ok().and_then(|_| serde_json::from_slice::<MadeList>(&contents).ok());
+        match list.filter(|list| list.format == FORMAT && list.made.iter().all(MadeEntry::is_own)) {
+            Some(list) => Ok(list.made),
+            None => Err(PageError::NotMade(self.shown(LIST))),
+        }
+    }
+
+    fn write_list(&self, made: Vec<MadeEntry>) -> Result<(), PageError> {
+        let list = MadeList { format: FORMAT, made };
+        let written = serde_json::to_vec_pretty(&list).map_err(io::Error::from);
+        let written = written.and_then(|list| self.writer.replace(LIST, &list));
+        written.map_err(|error| self.not_written(LIST, error))
+    }
+
+    /// Copies outputs that have no room on a page into the directory, and notes where they are. What the last page has made and this one
+    /// has not is removed.
+    ///
+    /// # Errors
+    ///
+    /// Fails if anything else is in the place of a copy, or it cannot be written.
+    pub fn add_outputs(&mut self, outputs: &mut [PageOutput]) -> Result<(), PageError> {
+        let aside = format!(".ce-report.{}.part", process::id());
+        self.writer.make_dir(&aside).map_err(|error| self.not_written(&aside, error))?;
+        let copied = self.copy_outputs(&aside, outputs).and_then(|new| self.publish(&aside, new));
+        drop(self.writer.remove(&aside));
+        self.made = copied?;
+        Ok(())
+    }
+
+    /// Copies outputs aside.
+    fn copy_outputs(
+        &self,
+        aside: &str,
+        outputs: &mut [PageOutput],
+    ) -> Result<Vec<NewEntry>, PageError> {
+        let mut new: Vec<NewEntry> = Vec::new();
+        for output in outputs {
+            let held = output.contents.as_ref().map(|contents| &contents.held);
+            let is_directory = match held {
+                Some(Err(NotHeld::TooLarge)) => false,
+                Some(Err(NotHeld::Directory)) => true,
+                _ => continue,
+            };
+            let Some(source) = output.source.clone() else { continue };
+            let own = output.output.trim_end_matches('/');
+            // Outputs of several results may have one name.
+            let mut names =
+                (1..).map(|turn| copy_name(&output.value.name, turn, own)).map(|name| {
+                    let file = if is_directory { name.clone() } else { inert(&name, &source) };
+                    (name, format!("{FILES}/{file}"))
+                });
+            let free = names.find(|(_, path)| !new.iter().any(|it| it.path == *path));
+            let Some((name, path)) = free else { continue };
+            let copied =
+                self.writer.copy_named(&source, &format!("{aside}/{path}"), &|name, path| {
+                    inert_member(name, path)
+                });
+            copied.map_err(|error| self.not_written(&path, error))?;
+            let mut beside = CopyBeside { path: path.clone(), saved_as: None, shown_on: None };
+            new.push(NewEntry { path, source: source.clone() });
+            if !is_directory {
+                beside.saved_as = Some(file_name(own));
+                if let Some(page) = picture_page(own, &source) {
+                    let path = format!("{PICTURES}/{name}.html");
+                    let written = self.writer.write(&format!("{aside}/{path}"), page);
+                    written.map_err(|error| self.not_written(&path, error))?;
+                    new.push(NewEntry { path: path.clone(), source });
+                    beside.shown_on = Some(path);
+                }
+            }
+            output.beside = Some(beside);
+        }
+        Ok(new)
+    }
+
+    /// Moves what was made aside to its place, and returns what is there now.
+    fn publish(&self, aside: &str, new: Vec<NewEntry>) -> Result<Vec<MadeEntry>, PageError> {
+        let mut made: Vec<MadeEntry> = Vec::with_capacity(new.len());
+        let mut moved: Vec<(String, bool)> = Vec::new();
+        for NewEntry { path, source } in new {
+            let Some(contents) = self.writer.digest(&format!("{aside}/{path}")) else {
+                return Err(PageError::Damaged(source.display().to_string()));
+            };
+            let is_there =
+                self.writer.kind(&path).map_err(|error| self.not_written(&path, error))?.is_some();
+            let there = self.writer.digest(&path).filter(|_| is_there);
+            if is_there && there != Some(contents) {
+                if !self.has_made(&path, there) {
+                    return Err(PageError::NotMade(self.shown(&path)));
+                }
+                moved.push((path.clone(), true));
+            } else if !is_there {
+                moved.push((path.clone(), false));
+            }
+            made.push(MadeEntry { path, contents });
+        }
+        if made.is_empty() && self.made.is_empty() {
+            return Ok(made);
+        }
+        // If this ends here, the next page knows both what was there and what is new.
+        self.write_list([&self.made[..], &made].concat())?;
+        for (path, replaces) in moved {
+            let removed = if replaces { self.writer.remove(&path) } else { Ok(()) };
+            let placed =
+                removed.and_then(|()| self.writer.rename(&format!("{aside}/{path}"), &path));
+            placed.map_err(|error| self.not_written(&path, error))?;
+        }
+        for old in self.made.iter().filter(|old| !made.iter().any(|it| it.path == old.path)) {
+            if self.has_made(&old.path, self.writer.digest(&old.path)) {
+                self.writer
+                    .remove(&old.path)
+                    .map_err(|error| self.not_written(&old.path, error))?;
+            }
+        }
+        self.write_list(made.clone())?;
+        Ok(made)
+    }
+
+    /// Whether the last page has made what is at a path.
+    fn has_made(&self, path: &str, contents: Option<Digest>) -> bool {
+        self.made.iter().any(|it| it.path == path && Some(it.contents) == contents)
+    }
+
+    /// Writes the page, or nothing.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be written.
+    pub fn write(&self, page: &[u8]) -> Result<(), PageError> {
+        self.writer.replace(INDEX, page).map_err(|error| self.not_written(INDEX, error))
+    }
+}
+
+impl MadeEntry {
+    /// Whether a page can have made it: a list may be another's.
+    fn is_own(&self) -> bool {
+        let parts: Vec<&str> = self.path.split('/').collect();
+        matches!(parts[..], [FILES | PICTURES, name] if !name.is_empty() && !name.starts_with('.'))
+    }
+}
+
+/// Whether a file begins like a page.
+///
+/// # Errors
+///
+/// Fails if it cannot be read.
+pub fn begins_as_page(file: File) -> io::Result<bool> {
+    let mut begin = Vec::new();
+    file.take(1024).read_to_end(&mut begin)?;
+    Ok(begin.windows(PAGE_MARK.len()).any(|part| part == PAGE_MARK.as_bytes()))
+}
+
+fn not_written(path: &Path, source: io::Error) -> WriteError {
+    WriteError { path: path.display().to_string(), source }
+}
+
+/// The name of the copy of an output with this number, of which others may have had this name.
+fn copy_name(number: &str, turn: usize, output: &str) -> String {
+    let turn = if turn == 1 { String::new() } else { format!("{turn}-") };
+    format!("{number}-{turn}{}", file_name(output))
+}
+
+/// The name under which a file lies beside a page: one that a browser does not execute.
+fn inert(name: &str, source: &Path) -> String {
+    let mut beginning = Vec::new();
+    let read = File::open(source).and_then(|file| file.take(BEGINNING).read_to_end(&mut beginning));
+    if read.is_err() || is_executed(name, &beginning) {
+        format!("{name}.txt")
+    } else {
+        name.to_owned()
+    }
+}
+
+/// The same of a file in a directory. Its name may be any bytes. Hidden files, such as `.htaccess`, could be settings of a server.
+fn inert_member(name: &OsStr, source: &Path) -> OsString {
+    let shown = name.to_string_lossy();
+    let hidden = shown.starts_with('.').then(|| OsString::from(file_name(&shown)));
+    let mut inert_name = hidden.unwrap_or_else(|| name.to_owned());
+    if inert(&shown, source) != shown {
+        inert_name.push(".txt");
+    }
+    while inert_name != name && source.with_file_name(&inert_name).symlink_metadata().is_ok() {
+        inert_name.push(".txt");
+    }
+    inert_name
+}
+
+/// A page that shows a file as a picture, if it is an SVG. Nothing in it is executed then.
+fn picture_page(name: &str, source: &Path) -> Option<String> {
+    let size = fs::metadata(source).ok()?.len();
+    let contents = fs::read(source).ok().filter(|_| size <= PICTURE)?;
+    let FileFormat::Picture(kind @ "image/svg+xml") = FileFormat::of(name, &contents) else {
+        return None;
+    };
+    let title = text(name);
+    let address = format!("data:{kind};base64,{}", data_encoding::BASE64.encode(&contents));
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'";
+                title { (title) }
+            }
+            body { img alt=(title) src=(address); }
+        }
+    };
+    Some(page.into_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_of_an_output_leads_out_of_its_directory() {
+        for (output, name) in [
+            ("figure.svg", "00-figure.svg"),
+            ("x/../../../victim", "00-x%2F..%2F..%2F..%2Fvictim"),
+            ("..", "00-%2E."),
+            ("", "00-%"),
+        ] {
+            assert_eq!(copy_name("00", 1, output), name);
+        }
+        assert_eq!(copy_name("00", 2, "sum"), "00-2-sum");
+    }
+
+    #[test]
+    fn a_list_of_another_names_nothing_but_copies() {
+        let is_own =
+            |path: &str| MadeEntry { path: path.to_owned(), contents: Digest::of(b"") }.is_own();
+        assert!(is_own("files/00-a") && is_own("pictures/00-a.html"));
+        for other in
+            ["", "index.html", "files", "files/", "files/a/b", "files/..", "../files/a", "/files/a"]
+        {
+            assert!(!is_own(other), "{other}");
+        }
+    }
+}
