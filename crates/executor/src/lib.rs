@@ -4,12 +4,13 @@
 //! what goes in. `local` executes on this host, with or without a `sandbox`. `scheduler` starts workers on a cluster, by commands
 //! of the user or by `slurm`, which knows the allocation, too, that a worker is in. `isolation_probes` try to break out of the
 //! sandbox. `own_process` is this process: its signals and its terminal. `start_attempts` tries again where a limit of the system is
-//! met.
+//! met, and `open_files` raises one of them.
 
 mod executor;
 mod invocation;
 pub mod isolation_probes;
 mod local;
+mod open_files;
 mod own_process;
 mod sandbox;
 pub mod scheduler;
@@ -25,6 +26,7 @@ pub use self::invocation::{
     VerifiedPath, head, tail,
 };
 pub use self::local::{GRACE, Local};
+pub use self::open_files::raise_open_files;
 pub use self::own_process::{
     Detach, Leaving, TerminalRelay, detach, is_terminal, outlive_typed_signals, reset_signals,
     was_ignored,

@@ -5,7 +5,7 @@ use std::process::Command;
 use crate::lab::Lab;
 use crate::program::{Ran, through};
 
-use super::{executed, lab, none_for, without_namespaces};
+use super::{executed, is_possible, lab, none_for, without_namespaces};
 
 /// A run with a limit, such as `-n 20`. It does not wait for more.
 fn limited<'a>(lab: &'a Lab, limit: &str, options: &[&str]) -> Ran<'a> {
@@ -59,4 +59,26 @@ fn where_isolation_is_required_nothing_is_executed_without_it() {
     };
     audit(&[]).exit(0).says("1 call was not isolated").says("1 call audited: 1 agree");
     audit(&["--isolate"]).exit(3).says("isolation is required, and is not possible here");
+}
+
+#[test]
+fn open_files_are_raised_for_many_calls_and_computations_have_the_limit_of_the_user() {
+    let names: Vec<String> = (0..40).map(|number| format!("part{number}")).collect();
+    let parts: String = names.iter().map(|name| format!(" ({name} INPUT('x'))[0]")).collect();
+    let inputs: String = (0..40).map(|number| format!("i{number} ")).collect();
+    let lab = Lab::task(&format!("Inputs: 'x'\n(all{parts})[0]"));
+    let part = |lab: Lab, name: &String| {
+        lab.computation(name, "a", "b", &format!("{{ echo {name}; ulimit -Sn; }} >\"$2\""))
+    };
+    let lab = names.iter().fold(lab, part);
+    let all = r#"for last; do :; done; ulimit -Sn >"$last""#;
+    let lab = lab.computation("all", &inputs, "all", all).commit();
+    let isolated = if is_possible() { "--isolate" } else { "--no-isolate" };
+    let soft = limited(&lab, "-Sn 80", &["--no-sync", "-j60", isolated]).exit(0);
+    assert!(!soft.stderr.contains("at once"), "{}", soft.stderr);
+    assert_eq!(lab.output(), "80\n");
+    std::fs::remove_dir_all(lab.path("storage")).unwrap();
+    let hard = limited(&lab, "-n 110", &["--no-sync", "-j60", isolated]).exit(0);
+    hard.says("warning: 3 computations run at once, and not 60: the limit of open files");
+    assert_eq!(lab.output(), "110\n");
 }

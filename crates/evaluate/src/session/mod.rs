@@ -135,6 +135,7 @@ impl Session {
         options: &RunOptions,
         open: impl FnOnce(Patience) -> Result<Storage, StorageError>,
     ) -> Result<Self, Error> {
+        let options = &options.within_open_files();
         let executor = local(options, None, None);
         let interrupts = Interrupts::of_run(&executor, options.is_job).map_err(BeginError::new)?;
         let notices = Arc::new(StorageNotices::new(options.frontend));

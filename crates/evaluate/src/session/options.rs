@@ -9,7 +9,7 @@ use std::thread;
 use crate::Policy;
 use ce_executor::scheduler::{BatchScheduler, CommandScheduler, CommandSettings};
 use ce_executor::slurm::{Allocation, SlurmScheduler, SlurmSettings};
-use ce_executor::{Executor, Local, Sandbox, SandboxError};
+use ce_executor::{Executor, Local, Sandbox, SandboxError, raise_open_files};
 use ce_files::cache::Cache;
 use ce_git::{Config, ConfigError};
 use ce_model::exit::{Exit, Explain};
@@ -219,6 +219,22 @@ pub(super) fn local(
 }
 
 impl RunOptions {
+    /// The same with fewer executions at once, if the limit of open files allows no more; this is told then. It is raised as far as
+    /// that is possible.
+    pub(super) fn within_open_files(&self) -> Self {
+        if self.place != Place::Here {
+            return self.clone();
+        }
+        let jobs = raise_open_files(self.jobs);
+        if jobs < self.jobs {
+            (self.frontend.notify)(&format!(
+                "warning: {jobs} computations run at once, and not {}: the limit of open files allows no more\n  try: {}",
+                self.jobs, "raise the hard limit (ulimit -Hn)"
+            ));
+        }
+        Self { jobs, ..self.clone() }
+    }
+
     /// Checks that this host has what the files `access` of a task's computations say.
     ///
     /// # Errors

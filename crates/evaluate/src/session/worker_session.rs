@@ -89,6 +89,7 @@ impl WorkerSession {
         let task = task.or_else(|| ArrayTask::from_environment(environment));
         let allocation = Allocation::from_environment(environment);
         let shape = allocation.as_ref().map(Allocation::shape);
+        let run = run.within_open_files();
         let executor = local(&run, memory, allocation);
         let interrupts = Interrupts::watch(&executor).map_err(BeginError::new)?;
         let notices = Arc::new(StorageNotices::new(run.frontend));

@@ -36,6 +36,7 @@ use crate::executor::{
     SUSPENDED, Status, TaskStatuses, TurnRequest, Usage, is_within_call, nesting_variable,
 };
 use crate::invocation::{DIRECTORY, Invocation, Span, TAIL, is_replaced, open_log, tail};
+use crate::open_files;
 use crate::sandbox::{
     Launcher, Sandbox, SandboxError, SandboxSpec, TaskSandbox, VERIFY, lacking,
     lacking_interpreter, specify,
@@ -453,15 +454,18 @@ fn path(invocation: &Invocation) -> Result<Option<OsString>, ExecuteError> {
 /// Starts a process. A file that another thread's child still holds open for writing is busy for
 /// the blink of an eye; that passes.
 fn spawn(command: &mut Command) -> io::Result<Child> {
-    for _ in 0..BUSY {
+    let mut left = BUSY;
+    loop {
         match umask::as_user(|| command.spawn()) {
-            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => {
+            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy && left > 0 => {
+                left -= 1;
                 thread::sleep(Duration::from_millis(1));
             }
-            other => return other,
+            spawned => {
+                return spawned.inspect(|child| open_files::lower(Pid::from_child(child)));
+            }
         }
     }
-    umask::as_user(|| command.spawn())
 }
 
 /// The reason why a sandboxed execution has not begun.

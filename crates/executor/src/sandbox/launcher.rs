@@ -42,9 +42,11 @@ use super::shared_namespaces::{IpcNamespace, SharedNamespaces, Spawner};
 use super::spec::{SandboxSpec, TMP};
 use super::user::{Nobody, SandboxUser, give_up_privileges};
 use crate::invocation::{open_log, open_verified};
+use crate::open_files;
 
 /// Runs the launcher until its standard input ends. The process must have one thread.
 pub(super) fn launch(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    open_files::lower_as_told();
     let alone = arguments.next().is_some_and(|word| word == OWN_NETWORK);
     let devices: Vec<PathBuf> = arguments.map(PathBuf::from).collect();
     match prepare(alone, &devices).and_then(|root| serve_requests(&root)) {

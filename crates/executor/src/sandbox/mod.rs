@@ -48,6 +48,7 @@ use self::cluster_tasks::TASK;
 use self::host_answer::{is_same, lacks_namespaces};
 use self::launcher_processes::{HOST_NETWORK, LAUNCH, OWN_NETWORK, ProcessUsage, Reply};
 use crate::invocation::Invocation;
+use crate::open_files;
 use crate::start_attempts::StartAttempts;
 
 /// The reason why an execution cannot be isolated.
@@ -332,6 +333,7 @@ impl Launcher {
             .arg(if shared.network { HOST_NETWORK } else { OWN_NETWORK })
             .args(&shared.devices)
             .env_clear()
+            .envs(open_files::variable())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
         let mut child = umask::as_user(|| command.spawn()).map_err(SandboxError::Lost)?;

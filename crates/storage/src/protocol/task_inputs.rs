@@ -18,6 +18,7 @@ use crate::records::{
 use ce_files::cache::digests;
 use ce_files::manifest::{Manifest, Scan};
 use ce_model::digest::{Digest, ObjectId};
+use ce_model::system_hints::exhausted_limit;
 
 /// The source of the contents of a task input.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -425,7 +426,11 @@ impl<'a> Inputs<'a> {
         let Stored { ref name, digest, stamp } = *value;
         root.disk.forget_listed(&root.path(name));
         let published = Published { digest, stamp };
-        !hasher.is_published(root, name, &published).unwrap_or(false)
+        match hasher.is_published(root, name, &published) {
+            // Nothing could be opened, whatever it was.
+            Err(StorageError::Io { source, .. }) if exhausted_limit(&source).is_some() => false,
+            found => !found.unwrap_or(false),
+        }
     }
 
     /// Looks at some sources and literals. What is known of small files among them, and of the small files that the sources have in the
