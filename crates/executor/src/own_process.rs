@@ -18,7 +18,7 @@ use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 use rustix::termios::{
     OptionalActions, Termios, isatty, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize,
 };
-use signal_hook::consts::{FORBIDDEN, SIGCHLD, SIGINT, SIGPIPE, SIGQUIT, SIGWINCH};
+use signal_hook::consts::{FORBIDDEN, SIGCHLD, SIGINT, SIGPIPE, SIGQUIT, SIGWINCH, SIGXFSZ};
 use signal_hook::flag;
 use signal_hook::iterator::{Handle, Signals};
 
@@ -30,9 +30,13 @@ static IGNORED: OnceLock<u64> = OnceLock::new();
 
 /// Unblocks all signals, and lets no process inherit that one is ignored. The process must have one
 /// thread yet: the others inherit from it.
+///
+/// A file that may not become larger (`ulimit -f`) is an error of a write, and does not kill this process.
 pub fn reset_signals() {
     // Neither can fail for a signal that there is.
     let _unblocked = SigSet::empty().thread_set_mask();
+    // Processes that it starts have the default action again.
+    let _caught = flag::register(SIGXFSZ, Arc::default());
     // The standard library ignores SIGPIPE, and restores the default action in its children.
     for signal in 1..=LAST {
         if was_ignored(signal) && signal != SIGPIPE && !FORBIDDEN.contains(&signal) {

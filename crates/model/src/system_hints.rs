@@ -78,6 +78,7 @@ pub fn for_writing(path: &Path, source: &io::Error) -> Option<String> {
         ErrorKind::StorageFull => {
             "make room there (see df and df -i), or give another place".into()
         }
+        ErrorKind::FileTooLarge => "let files be larger: see ulimit -f".to_owned(),
         ErrorKind::QuotaExceeded => {
             "make room there, have your quota raised, or give another place".to_owned()
         }

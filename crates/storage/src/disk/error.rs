@@ -264,6 +264,10 @@ pub fn advice(doing: &str, source: &io::Error) -> Option<&'static str> {
             "make room, or have your quota raised, then run the same command again: finished \
              calls are kept"
         }
+        ErrorKind::FileTooLarge => {
+            "let files be larger (see ulimit -f), then run the same command again: finished calls \
+             are kept"
+        }
         ErrorKind::NotADirectory if doing == "open the storage" => {
             "give the directory that is the storage"
         }
