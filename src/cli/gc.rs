@@ -18,9 +18,9 @@ use ce_git::{Prompts, ReachableSet};
 use ce_history::collect::{self, Candidate, CollectRequest, Fate};
 use ce_history::{History, InputTexts};
 use ce_model::exit::{Exit, Explain};
-use ce_model::humanize::parse_count;
+use ce_model::humanize::{counted, parse_count};
 use ce_report::{self as report, CandidateTotals, say};
-use ce_storage::{Entry, KnownRepositories, Pins, RepositoryRecord, Storage, StorageError};
+use ce_storage::{Entry, KnownRepositories, Pins, RepositoryRecord, Storage, StorageError, Survey};
 
 /// List unused results, by task; with --delete, collect them
 ///
@@ -137,6 +137,7 @@ impl Tool for Gc {
             return Ok(Exit::Done);
         }
         warn_of_links(storage)?;
+        say_left_by_others(storage)?;
         if self.recomputable || !self.published.is_empty() {
             return self.make_away(storage, out);
         }
@@ -282,6 +283,20 @@ impl Gc {
         }
         Ok(candidates)
     }
+}
+
+/// Says whose ended runs have left directories that only their users may enter.
+fn say_left_by_others(storage: &Storage) -> Result<(), Error> {
+    for (owner, runs) in Survey::new(storage).left_by_others()? {
+        let runs = counted(runs, "ended run");
+        say(
+            "ce",
+            &format_args!(
+                "private files of {runs} of {owner} stay: the next run of {owner} removes them"
+            ),
+        );
+    }
+    Ok(())
 }
 
 fn say_in_use(storage: &Storage, entry: &Entry) {

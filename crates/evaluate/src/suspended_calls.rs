@@ -71,6 +71,13 @@ impl<'a> SuspendedCalls<'_, 'a> {
                 let step = self.wait(absent.id, absent.name.clone(), suspended);
                 return Ok(Err(Box::new(step)));
             }
+            FoundSuspension::Same(found) if suspensions.is_closed(&found.name)? => {
+                let line = "another user has begun it, and only that user can continue it";
+                let line = Some(line.to_owned());
+                let suspended = SuspendedCall { name: found.name, line, continues: false };
+                let step = self.wait(absent.id, absent.name.clone(), suspended);
+                return Ok(Err(Box::new(step)));
+            }
             FoundSuspension::Same(found) => found,
         };
         if found.name == absent.name {

@@ -1,6 +1,8 @@
-//! Values of the file system: [`manifest`] reads directories as values, [`cache`] remembers what takes long to compute. [`state`] has
-//! the user's private files, [`umask`] says which modes new files get. All that is written is reached [`beneath`] an open directory.
+//! Values of the file system: [`manifest`] reads directories as values, [`attributes`] are no part of them, [`cache`] remembers what
+//! takes long to compute. [`state`] has the user's private files, [`umask`] says which modes new files get. All that is written is
+//! reached [`beneath`] an open directory.
 
+pub mod attributes;
 pub mod beneath;
 pub mod cache;
 pub mod directory_writer;

@@ -38,9 +38,9 @@ pub use self::protocol::{
     Lease, Leases, Ledger, Locator, LogTail, MemberError, MissingPart, NewTree, OpenTree,
     OpenedValue, OutputLocation, Outputs, Precedence, PriorAttempt, PublishError, Queue,
     QueueSearch, Revocation, RevocationIndex, Revocations, RootRegistry, Runs, Sealed, ServedQueue,
-    SharedContents, Site, Stage, Storage, Stored, StoredCalls, StoredTrees, Suspension,
-    Suspensions, TableDirectory, Tables, Takeover, Unrecorded, Values, WorkerName, WritableArea,
-    lease_timeout, state_interval,
+    SharedContents, Site, Stage, StageProgress, Storage, Stored, StoredCalls, StoredTrees,
+    Suspension, Suspensions, TableDirectory, Tables, Takeover, Unrecorded, Values, WorkerName,
+    WritableArea, lease_timeout, state_interval,
 };
 pub use self::records::{
     CheckStopped, Defect, ExpectedFile, Finding, LongText, PinRecord, RecipeError, RecipeFile,

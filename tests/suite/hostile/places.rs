@@ -205,7 +205,7 @@ fn what_is_no_file_in_any_place_holds_nothing_up() {
 /// Returns a laboratory whose computation does this to the storage while it is executed without isolation.
 fn betrayed(script: &str) -> Lab {
     let script =
-        format!(r#"slot=$(dirname "$3"); decoy=$(cat ../../../../../decoy-path); {script}"#);
+        format!(r#"slot=$(dirname "$3"); decoy=$(cat ../../../../../../decoy-path); {script}"#);
     let lab = Lab::task(TASK).computation("mul", "a b", "product", &script).commit();
     fs::create_dir_all(lab.path("decoy/below")).unwrap();
     fs::write(lab.path("decoy/file"), "decoy").unwrap();
@@ -216,12 +216,13 @@ fn betrayed(script: &str) -> Lab {
 #[test]
 fn a_stage_that_becomes_a_link_while_a_call_runs_leads_nowhere() {
     for script in [
-        // The directory that it works in, its stage, the run's directory, and that of all runs.
+        // The directory that it works in, that of its own, its stage, the run's directory, and that of all runs.
         r#"rm -rf "$slot/work"; ln -s "$decoy" "$slot/work"; echo 1 >"$3""#,
         r#"rm -rf "$slot/out"; ln -s "$decoy" "$slot/out"; echo 1 >"$3""#,
         r#"mv "$slot" "$slot.old"; ln -s "$decoy" "$slot""#,
-        r#"run=$(dirname "$slot"); mv "$run" "$run.old"; ln -s "$decoy" "$run""#,
-        r#"tmp=$(dirname "$(dirname "$slot")"); mv "$tmp" "$tmp.old"; ln -s "$decoy" "$tmp""#,
+        r#"stage=$(dirname "$slot"); mv "$stage" "$stage.old"; ln -s "$decoy" "$stage""#,
+        r#"run=$(dirname "$(dirname "$slot")"); mv "$run" "$run.old"; ln -s "$decoy" "$run""#,
+        r#"tmp=${3%/tmp/*}/tmp; mv "$tmp" "$tmp.old"; ln -s "$decoy" "$tmp""#,
         // Its output and its log.
         r#"ln -s "$decoy/file" "$3""#,
         r#"rm -f "$slot/log"; ln -s "$decoy/file" "$slot/log"; echo 1 >"$3""#,
@@ -229,7 +230,7 @@ fn a_stage_that_becomes_a_link_while_a_call_runs_leads_nowhere() {
         r#"rm -f "$slot/log"; mkfifo "$slot/log"; echo 1 >"$3""#,
         r#"mkfifo "$3""#,
         // The directory for its results.
-        r#"c=$(dirname "$(dirname "$(dirname "$slot")")")/c_mul; mv "$c" "$c.old"; ln -s "$decoy" "$c"; echo 1 >"$3""#,
+        r#"c=${3%/tmp/*}/c_mul; mv "$c" "$c.old"; ln -s "$decoy" "$c"; echo 1 >"$3""#,
     ] {
         let lab = betrayed(script);
         let decoy = |lab: &Lab| {
@@ -249,7 +250,7 @@ fn a_stage_that_becomes_a_link_while_a_call_runs_leads_nowhere() {
 
 #[test]
 fn a_directory_that_is_moved_away_while_it_is_used_is_told() {
-    let script = r#"s=$(dirname "$(dirname "$(dirname "$(dirname "$3")")")"); mv "$s/c_add" "$s/../away"; echo 1 >"$3""#;
+    let script = r#"s=${3%/tmp/*}; mv "$s/c_add" "$s/../away"; echo 1 >"$3""#;
     let task =
         "Inputs: 'x', 'y'\n(add (mul (add INPUT('x') INPUT('y'))[0] INPUT('y'))[0] INPUT('y'))[0]";
     let lab = Lab::task(task).computation("mul", "a b", "product", script).commit();

@@ -168,7 +168,7 @@ fn what_one_has_printed_the_other_one_can_read_and_take_over() {
 }
 
 #[test]
-fn what_a_dead_run_has_left_is_cleared_away_by_another_user() {
+fn what_a_dead_run_has_left_is_cleared_away_by_its_user() {
     // Without a sandbox, the parent is the run.
     let script = r#"case $(cat "$1") in
         8) mkdir -p own/deep; echo >own/deep/file; kill -9 $PPID;;
@@ -180,16 +180,26 @@ fn what_a_dead_run_has_left_is_cleared_away_by_another_user() {
     let lab = lab.data("x", "9\n");
     assert!(!evaluate(&lab, USERS[0]).status.success());
     assert!(!lab.is_tidy());
-    let lab = lab.data("x", "3\n");
-    evaluate(&lab, USERS[1]).exit(0).says("2 calls: 2 computed");
-    assert!(lab.is_tidy());
-    // Files that exec has made for nobody else stay until their owner comes, and harm nobody.
+    let collect = |lab: &Lab, user: u32| {
+        let mut command = lab.command("ce");
+        command.args(["gc", "--delete", "--no-keep", "--older", "1d", "../storage"]);
+        in_private(lab, user, GROUP, &command).exit(0).stderr.clone()
+    };
+    let told =
+        "ce: private files of 1 ended run of nobody stay: the next run of nobody removes them\n";
+    assert!(collect(&lab, USERS[1]).contains(told));
+    // What only its user may enter harms nobody else.
     let lab = lab.data("x", "8\n");
-    assert!(!evaluate(&lab, USERS[0]).status.success());
+    assert!(!evaluate(&lab, USERS[1]).status.success());
     let lab = lab.data("x", "4\n");
     evaluate(&lab, USERS[1]).exit(0).says("2 calls: 2 computed");
-    let lab = lab.data("x", "5\n");
-    evaluate(&lab, USERS[0]).exit(0).says("2 calls: 2 computed");
+    assert!(!lab.is_tidy());
+    let lab = lab.data("x", "9\n");
+    let script = r#"echo $(($(cat "$1") * $(cat "$2"))) >"$3""#;
+    let lab = lab.computation("mul", "a b", "product", script).commit_again();
+    // The lease of the dead run is taken over.
+    evaluate(&lab, USERS[1]).exit(0).says("2 calls: 2 computed");
+    evaluate(&lab, USERS[0]).exit(0).says("2 calls: 2 reused");
     assert!(lab.is_tidy());
 }
 

@@ -8,6 +8,7 @@ mod leftovers;
 mod owners;
 mod reach;
 pub(crate) mod roots;
+mod sealing;
 mod shortage;
 mod sight;
 

@@ -8,7 +8,7 @@ const TASK: &str = "Inputs: 'x', 'y'\n(add (mul INPUT('x') INPUT('y'))[0] INPUT(
 
 /// A laboratory whose `mul` counts how often it was executed.
 fn lab() -> Lab {
-    let script = r#"cat ../../../../../count >"$3""#;
+    let script = r#"cat ../../../../../../count >"$3""#;
     let lab = Lab::task(TASK).computation("mul", "a b", "product", script).commit();
     fs::write(lab.path("count"), "1\n").unwrap();
     lab.ce_run(&["--no-sync"]).exit(0).called(vec!["add", "mul"]);

@@ -66,7 +66,7 @@ fn a_cancel_that_fails_keeps_the_call_and_forget_does_not_ask_it() {
     let lab = spooling(&["cancel"]).commit();
     lab.ce_run(&[]).exit(4);
     let (place, _) = lab.one_suspended();
-    let job = fs::read_to_string(place.join("work/job")).unwrap();
+    let job = fs::read_to_string(place.join("own/work/job")).unwrap();
     fs::remove_file(job.trim()).unwrap();
     let call = lab.suspended()[0].clone();
     let ran = lab.run("ce", &["cancel", "../storage", &call]).exit(1);

@@ -21,7 +21,7 @@ fn a_suspended_call_is_continued_until_it_is_over() {
         let (place, state) = lab.one_suspended();
         assert_eq!(state["state"], "suspended");
         assert_eq!((&state["attempts"], &state["isolated"]), (&1.into(), &isolated.into()));
-        assert!(place.join("work/job").exists());
+        assert!(place.join("own/work/job").exists());
         assert_eq!(fs::read_to_string(place.join("log")).unwrap(), "submitted\n");
         assert!(lab.is_tidy());
         lab.unchanged(|| lab.ce_run(&["-n"]).exit(4).says("1 suspended"));
@@ -130,7 +130,7 @@ cat SPOOL/done >"$2""#;
     let lab = lab.file("computations/submit/access", format!("write {access}\n")).commit();
     lab.ce_run(&[]).exit(4).says("1 suspended");
     let (place, state) = lab.one_suspended();
-    assert!(!place.join("work").exists());
+    assert!(!place.join("own/work").exists());
     assert_eq!(state["attempts"], 1);
     lab.ce_run(&[]).exit(4).says("one job ahead");
     lab.finish_job();
@@ -152,7 +152,7 @@ exit 3"#;
     lab.ce_run(&[]).exit(1);
     let (place, state) = lab.one_suspended();
     assert_eq!(state["attempts"], 2);
-    assert!(place.join("work/job").exists());
+    assert!(place.join("own/work/job").exists());
 }
 
 #[test]

@@ -169,17 +169,17 @@ fn ending(stage: &Stage<'_>, computation: &Computation, error: &CallError) -> En
         }
         CallError::Publish(PublishError::NoOutput { number, output }) => {
             let (number, name) = (*number, output.clone());
-            let places: Vec<PathBuf> = stage.outputs().collect();
+            let places = stage.all_made(&computation.outputs);
             Ending::NoOutput(MissingOutput {
                 number,
                 name,
                 argument: computation.inputs.len() + number + 1,
-                suffix: places.get(number).and_then(|path| suffix(stage, number, path)),
+                suffix: stage.outputs().nth(number).and_then(|path| suffix(stage, number, &path)),
                 is_alone: places.iter().all(|path| path.symlink_metadata().is_err()),
             })
         }
         CallError::Publish(PublishError::NotAFile { number, output }) => {
-            let place = stage.outputs().nth(*number);
+            let place = stage.all_made(&computation.outputs).into_iter().nth(*number);
             match place.is_some_and(|it| it.symlink_metadata().is_ok_and(|it| it.is_dir())) {
                 true => Ending::DirectoryMade(output.clone()),
                 false => Ending::Other,
@@ -194,9 +194,10 @@ fn existing(stage: &Stage<'_>, computation: &Computation, log: &str) -> Option<(
     if !log.contains("File exists") && !log.contains("already exists") {
         return None;
     }
-    let mut outputs = computation.outputs.iter().zip(stage.outputs()).enumerate();
-    let (number, (name, _)) = outputs.find(|(number, (name, place))| {
-        let (inside, outside) = (format!("/outputs/{number:02}"), place.to_string_lossy());
+    let mut outputs = computation.outputs.iter().enumerate();
+    let (number, name) = outputs.find(|(number, name)| {
+        let (inside, outside) = (format!("/outputs/{number:02}"), stage.made(*number, name, false));
+        let outside = outside.to_string_lossy();
         is_directory(name) && (log.contains(&inside) || log.contains(&*outside))
     })?;
     Some((number, name.clone()))

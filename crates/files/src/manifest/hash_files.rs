@@ -304,9 +304,11 @@ pub(super) struct EqualFiles<'a> {
     descent: Descent,
 }
 
-/// A copy of a file that is being written.
-pub(super) struct FileCopy {
-    pub(super) file: File,
+/// A copy of a file that is being written. Zeros take no space in it.
+#[derive(Debug)]
+pub struct FileCopy {
+    /// The copy.
+    pub file: File,
     /// It ends in zeros that were not written.
     is_short: bool,
 }
@@ -380,6 +382,11 @@ pub(super) fn make_way<C>(
 }
 
 impl FileCopy {
+    /// Begins a copy in an empty file.
+    pub const fn of(file: File) -> Self {
+        Self { file, is_short: false }
+    }
+
     /// Makes an empty file with the path of an original, below this directory.
     pub(super) fn new(
         to: impl AsFd,
@@ -389,7 +396,7 @@ impl FileCopy {
         let mode = umask::for_user(if executable { 0o555 } else { 0o444 });
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         match openat(to, split_path(path).1, flags, Mode::from_raw_mode(mode)) {
-            Ok(file) => Ok(Self { file: file.into(), is_short: false }),
+            Ok(file) => Ok(Self::of(file.into())),
             Err(error) => Err(DirectoryError::write(path, error.into())),
         }
     }
@@ -400,12 +407,13 @@ impl FileCopy {
     }
 
     /// Writes a piece at this place, unless it is all zeros: then it takes no space.
-    pub(super) fn write(&mut self, piece: &[u8], at: u64) -> io::Result<()> {
+    pub fn write(&mut self, piece: &[u8], at: u64) -> io::Result<()> {
         self.is_short = piece.iter().all(|byte| *byte == 0);
         if self.is_short { Ok(()) } else { self.file.write_all_at(piece, at) }
     }
 
-    pub(super) fn finish(&self, size: u64) -> io::Result<()> {
+    /// Gives the copy this size, once all is written.
+    pub fn finish(&self, size: u64) -> io::Result<()> {
         if self.is_short { self.file.set_len(size) } else { Ok(()) }
     }
 }

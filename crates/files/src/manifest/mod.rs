@@ -31,8 +31,9 @@ pub use self::format::{
     EntryDifference, EntryKind, HEADER, Manifest, ManifestEntry, ManifestError, ManifestFault,
     ManifestMember,
 };
+pub use self::hash_files::FileCopy;
 pub use self::scan::Scan;
-pub use self::seal::{seal, sealed_directory};
+pub use self::seal::{Made, seal, sealed_directory};
 
 /// The largest number of entries that an error names.
 const NAMED: usize = 10;

@@ -1,41 +1,70 @@
-//! Makes a directory read-only, with everything in it.
+//! Makes a directory read-only, with everything in it, and takes away what is no part of a value.
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
 
+use ce_model::digest::PIECE;
 use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, chmodat, fchmod, fstat, openat, renameat, statat,
+    AtFlags, FileType, Mode, OFlags, Stat, chmodat, fchmod, fstat, openat, renameat, statat,
 };
 use rustix::io::Errno;
 
+use super::hash_files::FileCopy;
 use super::scan::{Descent, LISTING, names};
 use super::{DirectoryError, split_path};
+use crate::attributes::Sealing;
 
 /// The name of the copy of a file that has names elsewhere, before a number.
 const COPY: &str = ".compeval-copy-";
 
+/// The makers of the files in a directory that is sealed.
+#[derive(Debug)]
+pub enum Made<'a, 's> {
+    /// A computation: what it has set beside the contents is taken away, and a file that has a name elsewhere, through which it could
+    /// be changed, is replaced by a copy of it, and stays as it is.
+    ByComputation(&'a mut Sealing<'s>),
+    /// This program: only modes change. Files may have names elsewhere, in other results.
+    Here,
+}
+
 /// Makes all files and directories in a directory read-only, but not the directory itself: then it can
-/// still be moved. A file that has a name elsewhere, through which it could be changed, is replaced
-/// by a copy of it, and stays as it is, unless `trusted` says that it cannot. `shared` are the rights of the
-/// group and of others that are added.
-pub fn seal(top: &OwnedFd, shared: u32, trusted: bool) -> Result<(), DirectoryError> {
+/// still be moved. `shared` are the rights of the group and of others that are added.
+pub fn seal(top: &OwnedFd, shared: u32, mut made: Made<'_, '_>) -> Result<(), DirectoryError> {
     let mut linked: HashMap<(u64, u64), LinkedFile> = HashMap::new();
     let mut listing = Vec::with_capacity(LISTING);
     Descent::walk(top, |descent| {
         let wrong = |error| DirectoryError::of(descent.path(), error);
+        let mode = fstat(descent.directory()).map_err(wrong)?.st_mode;
+        let mode = Mode::from_raw_mode(match descent.path() {
+            [] => mode & 0o777 | 0o700 | shared & 0o2000,
+            _ => sealed_directory(mode, shared),
+        });
+        match &mut made {
+            Made::ByComputation(sealing) => {
+                sealing.set(descent.directory(), mode).map_err(wrong)?
+            }
+            Made::Here if descent.path().is_empty() => {}
+            Made::Here => fchmod(descent.directory(), mode).map_err(wrong)?,
+        }
+        let mut names = names(descent.directory(), &mut listing).map_err(wrong)?;
+        // So times are in the same order on every file system.
+        names.sort_unstable();
         let mut inner = Vec::new();
-        for name in names(descent.directory(), &mut listing).map_err(wrong)? {
-            let sealed = seal_entry(descent, &name, shared, &mut linked);
-            if sealed.map_err(|error| DirectoryError::of(&descent.join(&name), error))? {
+        for name in names {
+            if made.is_stopped() {
+                return Err(DirectoryError::Interrupted);
+            }
+            let sealed = seal_entry(descent, &name, shared, (&mut made, &mut linked));
+            let sealed = sealed.map_err(|error| match error {
+                _ if made.is_stopped() => DirectoryError::Interrupted,
+                error => DirectoryError::of(&descent.join(&name), error),
+            })?;
+            if sealed {
                 inner.push(name);
             }
-        }
-        if !descent.path().is_empty() {
-            let mode = fstat(descent.directory()).map_err(wrong)?.st_mode;
-            let mode = Mode::from_raw_mode(sealed_directory(mode, shared));
-            fchmod(descent.directory(), mode).map_err(wrong)?;
         }
         Ok(inner)
     })?;
@@ -46,15 +75,25 @@ pub fn seal(top: &OwnedFd, shared: u32, trusted: bool) -> Result<(), DirectoryEr
         let (directory, name) = split_path(&path);
         descent.go_to(directory)?;
         let directory = descent.directory();
-        let sealed = if is_outside && !trusted {
-            copy(directory, name, 0o400 | shared & 0o044)
-        } else {
-            statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
-                .and_then(|stat| seal_file(directory, name, stat.st_mode, shared))
-        };
-        sealed.map_err(|error| DirectoryError::of(&path, error))?;
+        let sealed =
+            statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).and_then(|stat| match &mut made {
+                Made::ByComputation(sealing) if is_outside => {
+                    copy(directory, name, 0o400 | shared & 0o044, sealing)
+                }
+                made => seal_file(directory, name, &stat, shared, made),
+            });
+        sealed.map_err(|error| match error {
+            _ if made.is_stopped() => DirectoryError::Interrupted,
+            error => DirectoryError::of(&path, error),
+        })?;
     }
     Ok(())
+}
+
+impl Made<'_, '_> {
+    fn is_stopped(&self) -> bool {
+        matches!(self, Self::ByComputation(sealing) if sealing.is_stopped())
+    }
 }
 
 /// A file with several names.
@@ -78,7 +117,7 @@ fn seal_entry(
     descent: &Descent,
     name: &[u8],
     shared: u32,
-    linked: &mut HashMap<(u64, u64), LinkedFile>,
+    (made, linked): (&mut Made<'_, '_>, &mut HashMap<(u64, u64), LinkedFile>),
 ) -> Result<bool, Errno> {
     let directory = descent.directory();
     let stat = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
@@ -96,18 +135,44 @@ fn seal_entry(
             let file = file.or_insert_with(|| LinkedFile { links, paths: Vec::new() });
             file.paths.push(descent.join(name));
         }
-        FileType::RegularFile => seal_file(directory, name, stat.st_mode, shared)?,
+        FileType::RegularFile => seal_file(directory, name, &stat, shared, made)?,
+        FileType::Symlink => {
+            if let Made::ByComputation(sealing) = made {
+                sealing.set_link(directory, name, &stat)?;
+            }
+        }
         _ => {}
     }
     Ok(false)
 }
 
-fn seal_file(directory: &OwnedFd, name: &[u8], mode: u32, shared: u32) -> Result<(), Errno> {
-    let wanted = sealed(mode, 0o400 | shared & 0o044);
-    if wanted.as_raw_mode() == mode & 0o7777 {
-        Ok(())
-    } else {
-        chmodat(directory, name, wanted, AtFlags::empty())
+fn seal_file(
+    directory: &OwnedFd,
+    name: &[u8],
+    stat: &Stat,
+    shared: u32,
+    made: &mut Made<'_, '_>,
+) -> Result<(), Errno> {
+    let rights = 0o400 | shared & 0o044;
+    let wanted = sealed(stat.st_mode, rights);
+    match made {
+        Made::Here if wanted.as_raw_mode() == stat.st_mode & 0o7777 => Ok(()),
+        Made::Here => chmodat(directory, name, wanted, AtFlags::empty()),
+        Made::ByComputation(sealing) => {
+            let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let open = || openat(directory, name, flags, Mode::empty());
+            let file = match open() {
+                Err(Errno::ACCESS) => {
+                    chmodat(directory, name, wanted, AtFlags::empty())?;
+                    open()?
+                }
+                opened => opened?,
+            };
+            match sealing.set(&file, wanted) {
+                Err(Errno::PERM | Errno::ACCESS) => copy(directory, name, rights, sealing),
+                set => set,
+            }
+        }
     }
 }
 
@@ -123,7 +188,7 @@ pub fn sealed_directory(mode: u32, shared: u32) -> u32 {
 }
 
 /// Replaces a file in a read-only directory by a read-only copy that has no other name.
-fn copy(directory: &OwnedFd, name: &[u8], rights: u32) -> Result<(), Errno> {
+fn copy(directory: &OwnedFd, name: &[u8], rights: u32, sealing: &mut Sealing) -> Result<(), Errno> {
     let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = openat(directory, name, flags | OFlags::RDONLY, Mode::empty())?;
     let mode = sealed(fstat(&file)?.st_mode, rights);
@@ -138,13 +203,32 @@ fn copy(directory: &OwnedFd, name: &[u8], rights: u32) -> Result<(), Errno> {
             opened => break (free, opened?),
         }
     };
-    let mut copy = File::from(copy);
-    let copied = io::copy(&mut File::from(file), &mut copy).map_err(|error| errno(&error));
-    copied.and_then(|_| {
-        fchmod(&copy, mode)?;
+    let mut copy = FileCopy::of(copy.into());
+    let copied = fill(&mut copy, &File::from(file), sealing);
+    copied.and_then(|()| {
+        sealing.set(&copy.file, mode)?;
         renameat(directory, &*free, directory, name)?;
-        fchmod(directory, around)
+        sealing.set(directory, around)
     })
+}
+
+/// Copies a file. Holes stay holes.
+fn fill(copy: &mut FileCopy, file: &File, sealing: &Sealing<'_>) -> Result<(), Errno> {
+    let (mut piece, mut at) = (vec![0; PIECE], 0);
+    loop {
+        if sealing.is_stopped() {
+            return Err(Errno::CANCELED);
+        }
+        match file.read_at(&mut piece, at) {
+            Ok(0) => return copy.finish(at).map_err(|error| errno(&error)),
+            Ok(count) => {
+                copy.write(&piece[..count], at).map_err(|error| errno(&error))?;
+                at += count as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(errno(&error)),
+        }
+    }
 }
 
 fn errno(error: &io::Error) -> Errno {

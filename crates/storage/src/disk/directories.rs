@@ -21,11 +21,12 @@ use super::{
     Disk, FileId, ForeignEntry, IoContext, Metadata, Result, StorageError, attempt_once, is_absent,
     look_once, stat,
 };
+use ce_files::attributes::Sealing;
 use ce_files::beneath::{
     LISTED, allow, each_entry, open_directory, open_listed, remove_tree, set_mode,
 };
 use ce_files::cache::FileStat;
-use ce_files::manifest::{self, DirectoryArchive, DirectoryError, Manifest, Scan};
+use ce_files::manifest::{self, DirectoryArchive, DirectoryError, Made, Manifest, Scan};
 use ce_files::umask;
 use ce_model::digest::Digest;
 
@@ -261,6 +262,25 @@ impl Disk {
         self.at(path, |dir, name| self.making(0o777, |mode| Ok(mkdirat(dir, name, mode)?)))
     }
 
+    /// Creates a directory that nobody else may enter.
+    pub(crate) fn make_private_dir(&self, path: &Path) -> Result<()> {
+        self.attempt_again("make the directory", path, |again| {
+            let make = |dir: &OwnedFd, name: &OsStr| match mkdirat(dir, name, Mode::RWXU) {
+                // It was made, and reported as not made.
+                Err(Errno::EXIST) if again => Ok(()),
+                made => Ok(made?),
+            };
+            self.again(&[path], || self.at(path, make))
+        })
+    }
+
+    /// The attributes of what is sealed now: its owner becomes that of a directory, which this run has made.
+    pub(crate) fn sealing<'a>(&self, like: &Path, stop: &'a AtomicBool) -> Result<Sealing<'a>> {
+        self.attempt("look at", like, || {
+            Ok(Sealing::like(&*self.directory(self.inside(like)?)?, stop)?)
+        })
+    }
+
     /// Creates a directory, and all above it but the top, unless they exist.
     pub(crate) fn make_dirs(&self, path: &Path) -> Result<()> {
         self.attempt("make the directory", path, || {
@@ -391,8 +411,13 @@ impl Disk {
         })
     }
 
-    /// Makes a directory that a computation made read-only, but not its top, so that it can be moved.
-    pub(crate) fn seal_directory(&self, path: &Path) -> Result<()> {
+    /// Makes a directory read-only, but not its top, so that it can be moved. With a `sealing` it is one that a computation has made,
+    /// and gets these attributes.
+    pub(crate) fn seal_directory(
+        &self,
+        path: &Path,
+        mut sealing: Option<&mut Sealing<'_>>,
+    ) -> Result<()> {
         self.retry(OnNotFound::Retry, |_| {
             self.attempt("make read-only", path, || {
                 self.at(path, |dir, name| allow(dir, name, 0o700))
@@ -400,7 +425,8 @@ impl Disk {
             let Some((top, _)) = self.open_directory(path)? else {
                 return Err(io::Error::from(Errno::NOENT)).context("make read-only", path);
             };
-            manifest::seal(&top, self.shared.unwrap_or(0), false)
+            let made = sealing.as_deref_mut().map_or(Made::Here, Made::ByComputation);
+            manifest::seal(&top, self.shared.unwrap_or(0), made)
                 .map_err(|error| unsealed(path, error))
         })
     }
@@ -418,7 +444,7 @@ impl Disk {
             let (top, _) = self.attempt("write", to, || self.at(to, open_stat))?;
             scan.copy(&top, stop, done).map_err(|error| StorageError::of_directory(to, error))
         })?;
-        self.seal_directory(to)?;
+        self.seal_directory(to, None)?;
         Ok(manifest)
     }
 
@@ -438,7 +464,7 @@ impl Disk {
             let copied = scan
                 .copy_sharing(&top, manifest, (&directory, earlier), (stop, done))
                 .map_err(|error| StorageError::of_directory(to, error))?;
-            manifest::seal(&top, self.shared.unwrap_or(0), true)
+            manifest::seal(&top, self.shared.unwrap_or(0), Made::Here)
                 .map_err(|error| unsealed(to, error))?;
             Ok(copied)
         })
@@ -488,7 +514,7 @@ impl Disk {
     pub(crate) fn seal_trusted(&self, path: &Path) -> Result<()> {
         self.retry(OnNotFound::Accept, |_| {
             let top = self.attempt("make read-only", path, || Ok(self.at(path, open_stat)?.0))?;
-            manifest::seal(&top, self.shared.unwrap_or(0), true)
+            manifest::seal(&top, self.shared.unwrap_or(0), Made::Here)
                 .map_err(|error| unsealed(path, error))
         })
     }

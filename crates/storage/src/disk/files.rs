@@ -15,10 +15,12 @@ use rustix::fs::{
     renameat_with, symlinkat, syncfs, unlinkat,
 };
 use rustix::io::Errno;
+use rustix::process::geteuid;
 
 use super::hash_and_copy::Reading;
 use super::network::OnNotFound;
-use super::{Disk, ForeignEntry, IoContext, Result, StorageError, found, stat};
+use super::{Disk, ForeignEntry, IoContext, Result, found, stat};
+use ce_files::attributes::Sealing;
 use ce_files::beneath::{allow, set_mode};
 use ce_files::cache::FileStat;
 use ce_files::umask;
@@ -216,29 +218,72 @@ impl Disk {
         self.look("remove", path, || self.at(path, unlink)).map(drop)
     }
 
-    /// Makes a file read-only. Returns the time of its last write, in nanoseconds since 1970.
+    /// Makes a file of this program read-only. The rights to read and execute it stay. Returns the time of its last write, in
+    /// nanoseconds since 1970.
     pub(crate) fn seal(&self, path: &Path) -> Result<i64> {
-        self.seal_open(&self.reading_made(path)?)
-    }
-
-    /// Makes an open file read-only. The rights to read and execute it stay. Returns the time of
-    /// its last write, in nanoseconds since 1970.
-    pub(crate) fn seal_open(&self, reading: &Reading<'_>) -> Result<i64> {
-        let metadata = reading.metadata();
-        let shared = self.shared.unwrap_or(0) & 0o044;
-        let mode = metadata.mode() & 0o555 | 0o400 | shared;
-        self.attempt("make read-only", reading.path(), || {
+        let reading = self.reading_made(path)?;
+        let mode = self.sealed_mode(reading.metadata().mode() & 0o555 | 0o400);
+        self.attempt("make read-only", path, || {
             reading.file().set_permissions(Permissions::from_mode(mode))
         })?;
-        Ok(metadata.modified_ns())
+        Ok(reading.metadata().modified_ns())
     }
 
-    /// Lets the group read a file that a computation made, if the storage is shared.
-    pub(crate) fn share_made(&self, path: &Path) -> Result<()> {
-        let Some(shared) = self.shared else { return Ok(()) };
-        self.attempt("make readable", path, || {
-            self.at(path, |dir, name| allow(dir, name, shared & 0o044))
-        })
+    /// A mode with the rights to read that all have in a storage which is shared.
+    fn sealed_mode(&self, mode: u32) -> u32 {
+        mode | self.shared.unwrap_or(0) & 0o044
+    }
+
+    /// Makes a file that a computation has made read-only, and takes away what it has set beside the contents. A file that has another
+    /// name, through which it could be changed, or of which something cannot be taken away, is replaced by a copy. Returns the open
+    /// file.
+    pub(crate) fn seal_made<'a>(
+        &self,
+        reading: Reading<'a>,
+        copy: &Path,
+        sealing: &mut Sealing<'_>,
+    ) -> Result<Reading<'a>> {
+        let mode = self.sealed_mode(reading.metadata().mode() & 0o555 | 0o400);
+        self.seal_as(reading, mode, copy, sealing)
+    }
+
+    /// Does the same with a log, which its owner may write.
+    pub(crate) fn seal_log(
+        &self,
+        log: &Path,
+        copy: &Path,
+        sealing: &mut Sealing<'_>,
+    ) -> Result<()> {
+        let reading = self.reading_made(log)?;
+        let mode = self.sealed_mode(reading.metadata().mode() & 0o644 | 0o600);
+        self.seal_as(reading, mode, copy, sealing).map(drop)
+    }
+
+    fn seal_as<'a>(
+        &self,
+        mut reading: Reading<'a>,
+        mode: u32,
+        copy: &Path,
+        sealing: &mut Sealing<'_>,
+    ) -> Result<Reading<'a>> {
+        let path = reading.path();
+        let mut set = |reading: &Reading<'_>| {
+            self.attempt("make read-only", path, || {
+                Ok(sealing.set(reading.file(), Mode::from_raw_mode(mode))?)
+            })
+        };
+        let is_copied = reading.metadata().links() > 1
+            || match set(&reading) {
+                Err(error) if error.may_not_write() => true,
+                done => done.map(|()| false)?,
+            };
+        if is_copied {
+            reading.copy(self, copy)?;
+            self.rename(copy, path)?;
+            reading = self.reading_made(path)?;
+            set(&reading)?;
+        }
+        reading.refresh()
     }
 
     /// Returns the digest of a file's contents.
@@ -396,19 +441,11 @@ impl Disk {
         moved
     }
 
-    /// Moves what a computation has made. Makes the directory that it is in accessible if necessary.
-    pub(crate) fn rename_made(&self, from: &Path, to: &Path) -> Result<bool> {
-        match (self.rename(from, to), from.parent()) {
-            (Err(StorageError::Io { source, .. }), Some(dir))
-                if source.kind() == io::ErrorKind::PermissionDenied =>
-            {
-                self.attempt("change the mode of", dir, || {
-                    self.at(dir, |above, name| allow(above, name, 0o700))
-                })?;
-                self.rename(from, to)
-            }
-            (moved, _) => moved,
-        }
+    /// Makes a directory of this run accessible whose mode a computation may have changed.
+    pub(crate) fn make_accessible(&self, dir: &Path) -> Result<()> {
+        self.attempt("change the mode of", dir, || {
+            self.at(dir, |above, name| allow(above, name, 0o700))
+        })
     }
 
     /// Whether something has this name.
@@ -593,6 +630,12 @@ impl Metadata {
     /// The user id of its owner.
     pub(crate) const fn owner(&self) -> u32 {
         self.owner
+    }
+
+    /// The owner of a directory, if that is another user: it may be closed to this one, which is not root.
+    pub(crate) fn another_owner(&self) -> Option<u32> {
+        let user = geteuid();
+        (self.is_dir() && !user.is_root() && self.owner != user.as_raw()).then_some(self.owner)
     }
 
     /// The type of the file.

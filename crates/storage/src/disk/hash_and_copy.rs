@@ -4,7 +4,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::ErrorKind::{Interrupted, WouldBlock};
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Read, Seek};
 use std::iter;
 use std::num::NonZeroUsize;
 use std::os::unix::fs::OpenOptionsExt;
@@ -20,6 +20,7 @@ use rustix::io::Errno;
 
 use super::network::OnNotFound;
 use super::{Disk, IoContext, Metadata, Result, StorageError, attempt, fault, lock};
+use ce_files::manifest::FileCopy;
 use ce_model::digest::{Digest, Hasher, LARGE, PIECE, hash_in_two_threads};
 
 /// The least size of a buffer, in bytes: the sizes of files in `/proc` are 0.
@@ -91,6 +92,18 @@ impl<'a> Reading<'a> {
         &self.metadata
     }
 
+    /// The same file, which has another path now.
+    pub(crate) const fn moved(mut self, path: &'a Path) -> Self {
+        self.path = path;
+        self
+    }
+
+    /// The same file with its metadata as they are now.
+    pub(crate) fn refresh(mut self) -> Result<Self> {
+        self.metadata = self.metadata_now()?;
+        Ok(self)
+    }
+
     /// Reads the metadata of the file as it is now.
     pub(crate) fn metadata_now(&self) -> Result<Metadata> {
         Metadata::of(&self.file).context("look at", self.path)
@@ -133,15 +146,20 @@ impl<'a> Reading<'a> {
     }
 
     fn copy_once(&mut self, disk: &Disk, to: &Path, mode: u32) -> Result<Digest> {
-        let mut copy = disk.create(to, mode | 0o600)?;
+        let copy = disk.create(to, mode | 0o600)?;
         if ioctl_ficlone(&copy, &self.file).is_ok() {
             let metadata = Metadata::of(&copy).context("look at", to)?;
             let Self { stop, count, .. } = *self;
             return Reading { stop, count, ..Reading::of(to, copy, metadata) }.digest();
         }
-        let mut write = |piece: &[u8]| fault().and_then(|()| copy.write_all(piece));
+        let (mut copy, mut at) = (FileCopy::of(copy), 0);
+        let mut write = |piece: &[u8]| {
+            fault().and_then(|()| copy.write(piece, at))?;
+            at += piece.len() as u64;
+            Ok(())
+        };
         let digest = self.pieces(&mut |piece| write(piece).context("write", to))?;
-        disk.arrive(&copy).context("write", to)?;
+        copy.finish(at).and_then(|()| disk.arrive(&copy.file)).context("write", to)?;
         Ok(digest)
     }
 

@@ -7,7 +7,8 @@
 //! A survey also finds files of the wrong kind: a directory where the storage has a file, or the reverse. Values are compared
 //! with their records elsewhere. Quarantine, exports and directories of no known name are not checked.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
+use std::fs;
 
 use Expected::{Any, Closed, Directory, File};
 use rustix::fs::FileType;
@@ -19,7 +20,7 @@ use crate::paths::{
     PINS, QUARANTINE, RECORDS, REPOSITORIES, REVOKED, ROOMS, RUN_LOGS, RUNS, ResultName, RunName,
     SIGNERS, SUSPENDED, TABLES, TASK_INPUTS, TREES, is_value,
 };
-use crate::protocol::Storage;
+use crate::protocol::{Storage, other_owner};
 use crate::records::{
     CallRecord, Defect, FailureRecord, Finding, Provenance, RecordState, Tombstone,
 };
@@ -254,6 +255,19 @@ impl<'a> Survey<'a> {
             }
         }
         Ok(findings)
+    }
+
+    /// Returns the names of the users whose ended runs have left directories that only these may enter, each with the number of such
+    /// runs. The next run of the user removes them.
+    pub fn left_by_others(&self) -> Result<BTreeMap<String, usize>> {
+        let mut left = BTreeMap::new();
+        for run in self.storage.root.own_names(RUNS)?.into_iter().filter(|it| self.has_ended(it)) {
+            let directory = self.storage.root.path(&format!("{RUNS}/{run}"));
+            if let Some(owner) = other_owner(self.storage, &directory) {
+                *left.entry(user_name(owner)).or_default() += 1;
+            }
+        }
+        Ok(left)
     }
 
     /// Returns the files of the ledger that are not named by their contents. They are evidence of nothing.
@@ -636,7 +650,7 @@ fn of_version(rest: &[&str]) -> Expected {
                 Directory
             }
         }
-        [SUSPENDED, .., "work"] => Closed,
+        [SUSPENDED, .., "work" | "own"] => Closed,
         [SUSPENDED, .., "log" | "state.json"] => File,
         [SUSPENDED, .., before, _] if is_value(before) => Any,
         [SUSPENDED, ..] => Directory,
@@ -666,6 +680,18 @@ fn of_run(run: &str, rest: &[&str]) -> Expected {
         ["slurm" | "scheduler"] => Closed,
         _ => Any,
     }
+}
+
+/// The name of a user of this host, or the number if it is not in the list of local users.
+fn user_name(user: u32) -> String {
+    let number = user.to_string();
+    let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let mut users = users.lines().map(|line| line.split(':'));
+    let name = users.find_map(|mut fields| {
+        let name = fields.next()?;
+        (fields.nth(1)? == number).then(|| name.to_owned())
+    });
+    name.unwrap_or_else(|| format!("user {number}"))
 }
 
 fn is_shard(name: &str) -> bool {
@@ -699,7 +725,7 @@ mod tests {
             ("c_x/0123/record/ab_/cd.json", File),
             ("c_x/0123/log/ab_cd", File),
             ("c_x/0123/suspended/ab_cd", Directory),
-            ("c_x/0123/suspended/ab_cd/work", Closed),
+            ("c_x/0123/suspended/ab_cd/own", Closed),
             ("c_x/0123/suspended/ab_cd/log", File),
             ("c_x/0123/aside/ab_cd", Closed),
             ("t_x/0123/version.json", File),

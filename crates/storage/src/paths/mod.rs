@@ -444,6 +444,9 @@ fn is_number(text: &str) -> bool {
 /// The ending of the names of records in a stage.
 pub(crate) const RECORD: &str = ".record";
 
+/// The directory in a stage that only its user may enter: all that a call may write is in it.
+pub(crate) const OWN: &str = "own";
+
 /// The working directory of `exec`.
 pub(crate) const WORK: &str = "work";
 
@@ -481,8 +484,18 @@ impl ResultName {
         self.room(SUSPENDED)
     }
 
+    /// The directory of a suspended call that only its user may enter.
+    pub(crate) fn suspended_own(&self) -> String {
+        format!("{}/{OWN}", self.suspended_place())
+    }
+
     /// The directory that a suspended call finds again.
     pub(crate) fn suspended_work(&self) -> String {
+        format!("{}/{WORK}", self.suspended_own())
+    }
+
+    /// Where earlier versions have made that directory. Its path is known to what the call has started elsewhere.
+    pub(crate) fn earlier_work(&self) -> String {
         format!("{}/{WORK}", self.suspended_place())
     }
 

@@ -15,11 +15,11 @@ use super::Storage;
 use super::call_lookup::{Call, Damage};
 use super::heartbeat::EXECUTING;
 use super::queue::runs;
-use super::stage::Stage;
+use super::stage::{Stage, other_owner};
 use crate::disk::{Metadata, Result, Root, StorageError};
 use crate::paths::{
-    COLLECTED, FAILED, LEASES, LOG, LOGS, RUNS, ResultName, RunName, SUSPENDED, suspension_index,
-    suspension_key,
+    COLLECTED, FAILED, LEASES, LOG, LOGS, OWN, RUNS, ResultName, RunName, SUSPENDED,
+    suspension_index, suspension_key,
 };
 use crate::records::{
     CallRecord, FailureRecord, Format, Provenance, RecordState, Records, SuspensionRecord,
@@ -159,8 +159,7 @@ impl Stage<'_> {
             return Ok(None);
         }
         let kept = name.room(room);
-        // The log of another user was shared by that user.
-        drop(root.disk.share_made(&log));
+        self.seal_log()?;
         root.disk.rename(&log, &root.place(&kept)?)?;
         Ok(Some(kept))
     }
@@ -243,11 +242,15 @@ impl<'a> CallLogs<'a> {
             .unwrap_or_default();
         let run = String::from_utf8_lossy(&lease).trim().parse::<RunName>();
         let Ok(run) = run else { return Ok(None) };
+        if other_owner(self.storage, &self.storage.root.path(&run.directory())).is_some() {
+            // Only its user may read what it prints, until it has ended.
+            return Ok(None);
+        }
         let (call, executions) = (name.short(), self.executions(&run)?);
         let own = executions.into_iter().find(|(_, other)| *other == call);
         Ok(own.map(|(stage, _)| {
             let slot = stage.rsplit_once('/').map_or("", |(slot, _)| slot);
-            let log = format!("{slot}/{LOG}");
+            let log = format!("{slot}/{OWN}/{LOG}");
             (stage, log)
         }))
     }
@@ -449,11 +452,23 @@ impl<'a> Suspensions<'a> {
         record.attempts = record.attempts.saturating_add(1);
         self.write(name, record)?;
         if record.granted().suspends() {
-            let root = &self.storage.root;
-            root.disk.make_dirs(&root.place(&name.suspended_work())?)?;
+            self.make_work(name)?;
         }
         self.settle(name, record)?;
         Ok(None)
+    }
+
+    /// Makes the directory that a call finds again, which no other user may enter, unless it is there.
+    fn make_work(&self, name: &ResultName) -> Result<()> {
+        if self.work(name)?.is_some() {
+            return Ok(());
+        }
+        let root = &self.storage.root;
+        let own = root.place(&name.suspended_own())?;
+        if !root.disk.exists(&own)? {
+            root.disk.make_private_dir(&own)?;
+        }
+        root.disk.make_private_dir(&root.path(&name.suspended_work()))
     }
 
     /// Waits until a place is on the disk: what was started may outlive this host.
@@ -522,8 +537,20 @@ impl<'a> Suspensions<'a> {
 
     /// The directory that a call finds again, if it has one.
     pub fn work(&self, name: &ResultName) -> Result<Option<PathBuf>> {
-        let work = self.storage.path(&name.suspended_work());
-        Ok(self.storage.root.disk.exists(&work)?.then_some(work))
+        let disk = &self.storage.root.disk;
+        for name in [name.suspended_work(), name.earlier_work()] {
+            let work = self.storage.path(&name);
+            if disk.exists(&work)? {
+                return Ok(Some(work));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether another user has begun a call and only that one may enter the directory that it finds again.
+    pub fn is_closed(&self, name: &ResultName) -> Result<bool> {
+        let own = self.storage.root.disk.metadata(&self.storage.path(&name.suspended_own()))?;
+        Ok(own.and_then(|own| own.another_owner()).is_some())
     }
 
     /// Whether a call has left nothing in the directory that it finds again.
@@ -556,7 +583,7 @@ impl<'a> Suspensions<'a> {
             let Some(name) = self.entry(&file)? else { continue };
             let Ok(lease) = self.storage.leases().acquire(&name) else { continue };
             match self.read(&name)? {
-                Some(suspension) if self.is_over(&suspension)? => {
+                Some(suspension) if self.is_over(&suspension)? && !self.is_closed(&name)? => {
                     self.remove(&suspension)?;
                     removed += 1;
                 }
@@ -595,7 +622,7 @@ impl Suspensions<'_> {
         let root = &self.storage.root;
         let log = root.disk.metadata(&stage.log())?;
         if log.is_some_and(|log| log.is_file() && log.len() > 0) {
-            drop(root.disk.share_made(&stage.log()));
+            stage.seal_log()?;
             root.disk.rename(&stage.log(), &root.place(&name.suspended_log())?)?;
         }
         Ok(())

@@ -87,7 +87,7 @@ impl Stage<'_> {
             return Ok(None);
         }
         let kept = format!("{room}/{LOG}");
-        drop(root.disk.share_made(&log));
+        self.seal_log()?;
         root.disk.rename(&log, &root.place(&kept)?)?;
         Ok(Some(kept))
     }
@@ -365,6 +365,7 @@ impl Sealed<'_> {
         }
         root.disk.rename(&stage.record(), &root.place(&format!("{room}/record.json"))?)?;
         if root.disk.metadata(&stage.log())?.is_some_and(|log| log.is_file() && log.len() > 0) {
+            stage.seal_log()?;
             root.disk.copy(&stage.log(), &root.place(&format!("{room}/log"))?)?;
         }
         Ok(room)

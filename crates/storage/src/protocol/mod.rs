@@ -51,7 +51,8 @@ pub use self::queue::{
 };
 pub use self::record_cache::CachedRecords;
 use self::record_cache::RecordCache;
-pub use self::stage::{PublishError, Sealed, Stage, WritableArea};
+pub(crate) use self::stage::other_owner;
+pub use self::stage::{PublishError, Sealed, Stage, StageProgress, WritableArea};
 pub use self::stored_values::Values;
 pub use self::stored_values::{MemberError, OpenedValue, SharedContents};
 pub use self::sweep_table::{FoundTable, TableDirectory, Tables};

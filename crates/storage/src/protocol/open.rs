@@ -17,6 +17,7 @@ use super::cached_hashing::FileHasher;
 use super::call_lookup::ReservedNames;
 use super::equivalent_versions::Versions;
 use super::heartbeat::{self, CurrentRun};
+use super::stage::other_owner;
 use super::{Storage, Takeover, Unrecorded};
 use crate::disk::{
     self, Disk, Durability, IoContext, NoStorage, Patience, Result, Root, StorageError,
@@ -430,7 +431,10 @@ pub(crate) fn recover(storage: &Storage) {
                 let files = storage.root.disk.list(&slot).unwrap_or_default();
                 files.iter().filter(|path| is_record(path)).for_each(|it| finish(storage, it));
             }
-            drop(storage.root.disk.remove_tree(&directory));
+            // Nobody else may enter the directories in which its calls could write.
+            if other_owner(storage, &directory).is_none() {
+                drop(storage.root.disk.remove_tree(&directory));
+            }
         }
     }
 }

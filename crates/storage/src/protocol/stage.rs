@@ -1,5 +1,8 @@
-//! Stages: private directories of executions, until their outputs are sealed: hashed and made read-only, with a record; and
-//! publishing, which makes them visible.
+//! Stages: directories of executions, until their outputs are sealed: hashed and made read-only, with a record; and publishing,
+//! which makes them visible.
+//!
+//! All that `exec` can write is in a directory that no other user may enter: whatever modes it sets, no set-user-id program can be
+//! reached. Outputs leave it when their attributes are those of this run, and wait where all who share the storage can move them.
 //!
 //! The link to the record is the commit point: it appears atomically under a free name, so one
 //! execution wins, and every other one discards its outputs. The winner's outputs then move from
@@ -8,15 +11,18 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use super::call_lookup::{Call, CallState, Found, Outputs};
 use super::{Deviation, Precedence, Storage};
 use crate::disk::hash_and_copy::Reading;
 use crate::disk::{FileId, ForeignEntry, Result, StorageError, hash_and_copy, lock};
-use crate::paths::{LOG, LOGS, OUTBOX, RECORD, ResultName, WORK, waiting};
+use crate::paths::{LOG, LOGS, OUTBOX, OWN, RECORD, ResultName, WORK, waiting};
 use crate::records::{CallRecord, Execution, Origin, Published, Stamp};
+use ce_files::attributes::Sealing;
 use ce_files::manifest::DirectoryError;
+use ce_model::digest::LARGE;
 use ce_model::name::{is_directory, numbered, suffix};
 
 /// The number of attempts to read a result that others change.
@@ -45,6 +51,36 @@ pub struct Stage<'a> {
     pub(crate) published: bool,
     /// The log is empty.
     pub(crate) log_is_empty: bool,
+    progress: StageProgress,
+}
+
+/// How far the sealing of a stage has come, which may take long: others may ask, and end it.
+#[derive(Clone, Debug, Default)]
+pub struct StageProgress(Arc<(AtomicBool, Mutex<Option<String>>)>);
+
+impl StageProgress {
+    /// Lets whatever copies, seals or hashes files of the stage fail as interrupted.
+    pub fn stop(&self) {
+        self.0.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Lets what begins now go on to its end.
+    pub fn go_on(&self) {
+        self.0.0.store(false, Ordering::Relaxed);
+    }
+
+    /// The output that is being read, in words: of several files, the largest one.
+    pub fn file(&self) -> Option<String> {
+        lock(&self.0.1).clone()
+    }
+
+    fn is_asked(&self) -> &AtomicBool {
+        &self.0.0
+    }
+
+    fn note(&self, number: usize, name: &str) {
+        *lock(&self.0.1) = Some(format!("output {number:02} ({name})"));
+    }
 }
 
 /// The outputs of an execution, hashed and not visible yet.
@@ -75,8 +111,10 @@ impl<'a> Stage<'a> {
             let slot = storage.root.private_name();
             let path = storage.root.place(&slot)?;
             storage.root.disk.make_dir(&path)?;
-            storage.root.disk.make_dir(&path.join(WORK))?;
-            storage.root.disk.make_dir(&path.join(OUTBOX))?;
+            let own = path.join(OWN);
+            for private in [&own, &own.join(WORK), &own.join(OUTBOX)] {
+                storage.root.disk.make_private_dir(private)?;
+            }
             slot
         };
         let name = format!("{slot}/{}", storage.root.next_number());
@@ -90,6 +128,7 @@ impl<'a> Stage<'a> {
             writable_area: WritableArea::Anywhere,
             published: false,
             log_is_empty: false,
+            progress: StageProgress::default(),
         })
     }
 
@@ -111,14 +150,39 @@ impl<'a> Stage<'a> {
         self.storage.path(&format!("{}{RECORD}", self.name))
     }
 
-    /// The path where `exec` makes an output with this name: in the outbox if a sandbox shows it that, else where the output waits, with
-    /// its suffix.
+    /// The path where `exec` makes an output with this name: in the outbox if a sandbox shows it that.
     pub fn made(&self, number: usize, name: &str, sandboxed: bool) -> PathBuf {
         if sandboxed {
             self.outbox().join(numbered(number, name))
         } else {
-            self.storage.path(&format!("{}{}", waiting(&self.name, number), suffix(name)))
+            self.own(&format!(".{}", numbered(number, name)))
         }
+    }
+
+    /// The paths where `exec` has made outputs with these names, in order.
+    pub fn all_made(&self, names: &[String]) -> Vec<PathBuf> {
+        let sandboxed = self.writable_area == WritableArea::Outbox;
+        names.iter().enumerate().map(|(number, name)| self.made(number, name, sandboxed)).collect()
+    }
+
+    /// How far its sealing has come.
+    pub fn progress(&self) -> StageProgress {
+        self.progress.clone()
+    }
+
+    /// Whether it may take long to copy, seal or hash what `exec` has made of these outputs, or its log.
+    pub fn is_large(&self, names: &[String]) -> bool {
+        names.iter().any(|name| is_directory(name))
+            || self.all_made(names).iter().chain([&self.log()]).any(|path| {
+                let metadata = self.storage.root.disk.metadata(path);
+                metadata.is_ok_and(|it| it.is_some_and(|it| it.len() >= LARGE))
+            })
+    }
+
+    /// The path of a file of the call that nobody else can reach.
+    fn own(&self, ending: &str) -> PathBuf {
+        let number = self.name.rsplit('/').next().unwrap_or_default();
+        self.directory().join(format!("{number}{ending}"))
     }
 
     /// Makes the directories that are outputs, where `exec` makes the others.
@@ -134,19 +198,19 @@ impl<'a> Stage<'a> {
         if suffix(name).is_empty() {
             return Ok(None);
         }
-        let link = self.storage.path(&format!("{}.in-{}", self.name, numbered(number, name)));
+        let link = self.own(&format!(".in-{}", numbered(number, name)));
         self.storage.root.disk.symbolic_link(input, &link)?;
         Ok(Some(link))
     }
 
     /// The path of a temporary copy.
     pub(crate) fn copy(&self) -> PathBuf {
-        self.storage.path(&format!("{}.copy", self.name))
+        self.own(".copy")
     }
 
-    /// The directory itself.
+    /// The directory in which `exec` may write, and which no other user may enter.
     pub fn directory(&self) -> PathBuf {
-        self.storage.path(&self.slot)
+        self.storage.path(&self.slot).join(OWN)
     }
 
     /// The working directory, which is empty.
@@ -180,10 +244,14 @@ impl<'a> Stage<'a> {
         if !self.in_doubt {
             return Ok(None);
         }
-        let other = Stage::new(self.storage, self.outputs)?;
+        let mut other = Stage::new(self.storage, self.outputs)?;
+        other.writable_area = self.writable_area;
+        other.progress = self.progress();
         let log = self.storage.root.disk.metadata(&self.log())?;
         if log.is_some_and(|log| log.is_file()) {
-            self.storage.root.disk.copy(&self.log(), &other.copy())?;
+            let disk = &self.storage.root.disk;
+            let log = self.log();
+            disk.reading_made(&log)?.until(self.stop()).copy(disk, &other.copy())?;
             self.storage.root.disk.rename(&other.copy(), &other.log())?;
         }
         Ok(Some(other))
@@ -217,22 +285,39 @@ impl<'a> Stage<'a> {
             return Ok(());
         }
         disk.remove_tree(&path)?;
-        disk.make_dir(&path)
+        disk.make_private_dir(&path)
     }
 
     /// Removes everything but the directories and files of an empty stage.
     fn clear(&self) -> Result<()> {
-        for path in self.storage.root.disk.list(&self.directory())? {
-            let stays = path.ends_with(WORK)
-                || path.ends_with(OUTBOX)
-                || path.ends_with(LOG) && self.log_is_empty;
-            if path == self.record() {
-                self.storage.root.disk.remove(&path)?;
-            } else if !stays {
-                self.storage.root.disk.remove_tree(&path)?;
+        let disk = &self.storage.root.disk;
+        for directory in [self.storage.path(&self.slot), self.directory()] {
+            for path in disk.list(&directory)? {
+                let stays = [OWN, WORK, OUTBOX].iter().any(|name| path.ends_with(name))
+                    || path.ends_with(LOG) && self.log_is_empty;
+                if path == self.record() {
+                    disk.remove(&path)?;
+                } else if !stays {
+                    disk.remove_tree(&path)?;
+                }
             }
         }
         Ok(())
+    }
+
+    /// Takes away what an execution has set beside the contents of its log, before others can reach that.
+    pub(crate) fn seal_log(&self) -> Result<()> {
+        if self.writable_area == WritableArea::Anywhere {
+            // Nothing was executed. It may be a link to the log of another result.
+            return Ok(());
+        }
+        let disk = &self.storage.root.disk;
+        let sealing = &mut disk.sealing(&self.directory(), self.stop())?;
+        disk.seal_log(&self.log(), &self.copy(), sealing)
+    }
+
+    fn stop(&self) -> &AtomicBool {
+        self.progress.is_asked()
     }
 }
 
@@ -245,6 +330,13 @@ impl Drop for Stage<'_> {
             lock(&self.storage.slots).push(std::mem::take(&mut self.slot));
         }
     }
+}
+
+/// Returns the user who owns the stages in the directory of a run, if that is another one: nobody else may enter them, but root.
+pub(crate) fn other_owner(storage: &Storage, directory: &Path) -> Option<u32> {
+    let disk = &storage.root.disk;
+    let stages = disk.list(directory).unwrap_or_default();
+    stages.iter().find_map(|stage| disk.metadata(&stage.join(OWN)).ok()??.another_owner())
 }
 
 /// The reason why outputs were not published.
@@ -312,8 +404,12 @@ impl<'a> Stage<'a> {
         call: Call<'_>,
         execution: Execution,
     ) -> Result<Sealed<'a>, (Self, PublishError)> {
-        let collected = self.collect(call.outputs).map_err(PublishError::from);
-        let stage = match collected.and_then(|()| self.copied(call.outputs)) {
+        let is_accessible = match self.writable_area {
+            WritableArea::Outbox => self.storage.root.disk.make_accessible(&self.outbox()),
+            WritableArea::Anywhere | WritableArea::Stage => Ok(()),
+        };
+        let copied = is_accessible.map_err(PublishError::from);
+        let stage = match copied.and_then(|()| self.copied(call.outputs)) {
             Ok(copied) => copied.unwrap_or(self),
             Err(error) => return Err((self, error)),
         };
@@ -323,36 +419,14 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Moves the outputs from where `exec` has made them to where they wait.
-    fn collect(&self, names: &[String]) -> Result<()> {
-        let disk = &self.storage.root.disk;
-        let sandboxed = self.writable_area == WritableArea::Outbox;
-        for (number, name) in names.iter().enumerate() {
-            let (made, output) = (self.made(number, name, sandboxed), self.output(number));
-            if made == output {
-                continue;
-            }
-            if !sandboxed {
-                // It is none of the outputs, and its name is another one's now.
-                disk.remove_tree(&output)?;
-            }
-            // A missing output is reported later. What another host has made may not be visible yet.
-            if !disk.rename_made(&made, &output)? && disk.surely(|| disk.metadata(&made))?.is_some()
-            {
-                disk.rename(&made, &output)?;
-            }
-        }
-        Ok(())
-    }
-
     /// Copies the outputs and the log to a stage unknown to `exec`, if this one is in doubt.
     fn copied(&self, names: &[String]) -> Result<Option<Self>, PublishError> {
         let Some(copy) = self.doubtless()? else { return Ok(None) };
-        for (number, name) in names.iter().enumerate() {
-            let (from, to) = (self.output(number), copy.output(number));
+        let places = self.all_made(names).into_iter().zip(copy.all_made(names));
+        for ((number, name), (from, to)) in names.iter().enumerate().zip(places) {
             let made = StagedOutput { number, name, path: &from };
             if is_directory(name) {
-                made.copy_directory(self.storage, &to)?;
+                made.copy_directory(self, &to)?;
             } else {
                 made.open(self)?.copy(&self.storage.root.disk, &to)?;
             }
@@ -361,60 +435,68 @@ impl<'a> Stage<'a> {
     }
 
     fn take(&self, call: Call<'_>, execution: Execution) -> Result<Box<[Published]>, PublishError> {
-        let paths: Vec<PathBuf> = self.outputs().collect();
-        let made = call.outputs.iter().zip(&paths).enumerate();
-        let made = made.map(|(number, (name, path))| StagedOutput { number, name, path });
-        let mut outputs = vec![None; paths.len()];
-        let mut files = Vec::new();
-        for made in made {
-            if is_directory(made.name) {
-                outputs[made.number] = Some(made.seal_directory(self.storage)?);
-            } else {
-                files.push(self.seal_file(made)?);
-            }
-            self.storage.root.unsynced.note(made.path);
-        }
-        let (files, stamps): (Vec<_>, Vec<_>) = files.into_iter().unzip();
         let disk = &self.storage.root.disk;
+        let sealing = &mut disk.sealing(&self.directory(), self.stop())?;
+        let (made, paths) = (self.all_made(call.outputs), Vec::from_iter(self.outputs()));
+        let mut outputs = vec![None; paths.len()];
+        let (mut files, mut largest) = (Vec::new(), 0);
+        for (number, (name, path)) in call.outputs.iter().zip(&made).enumerate() {
+            let output = StagedOutput { number, name, path };
+            if is_directory(name) {
+                self.progress.note(number, name);
+                outputs[number] = Some(output.seal_directory(self, sealing)?);
+            } else {
+                let file = output.open(self)?;
+                if file.metadata().len() >= largest {
+                    largest = file.metadata().len();
+                    self.progress.note(number, name);
+                }
+                let file = disk.seal_made(file, &self.copy(), sealing)?;
+                files.push(file.moved(&paths[number]));
+            }
+        }
+        for (made, path) in made.iter().zip(&paths) {
+            if self.writable_area != WritableArea::Outbox {
+                // Nothing should be there, and `exec` could reach it.
+                disk.remove_tree(path)?;
+            }
+            if !disk.rename(made, path)? {
+                return Err(StorageError::Moved(made.clone()).into());
+            }
+            self.storage.root.unsynced.note(path);
+        }
+        let stamps: Vec<_> = files.iter().map(|it| it.metadata().modified_ns()).collect();
         let plain: Vec<&Path> = files.iter().map(Reading::path).collect();
         let mut files = Some(files);
         let files = disk.read_whole(|| match files.take() {
             Some(files) => hash_and_copy::digests(files),
             None => hash_and_copy::digests(
-                plain.iter().map(|it| disk.reading(it)).collect::<Result<_>>()?,
+                plain
+                    .iter()
+                    .map(|it| Ok(disk.reading(it)?.until(self.stop())))
+                    .collect::<Result<_>>()?,
             ),
         })?;
         let mut files = files.iter().zip(stamps);
         let outputs = outputs.into_iter().map(|output| {
-            output.or_else(|| files.next().map(|(&digest, stamp)| Published { digest, stamp }))
+            output.or_else(|| {
+                let (&digest, stamp) = files.next()?;
+                Some(Published { digest, stamp: Stamp::Modified(stamp) })
+            })
         });
         let outputs: Vec<Published> = outputs.flatten().collect();
         let origin = Origin::Executed { stage: self.name.clone(), execution };
         self.write_record(&call.record(outputs.clone(), origin))?;
         Ok(outputs.into())
     }
-
-    /// Makes a file read-only.
-    fn seal_file<'p>(&self, made: StagedOutput<'p>) -> Result<(Reading<'p>, Stamp), PublishError> {
-        let disk = &self.storage.root.disk;
-        let mut file = made.open(self)?;
-        if file.metadata().links() > 1 {
-            // The file has another name, through which it could be changed.
-            let copy = self.copy();
-            file.copy(disk, &copy)?;
-            disk.rename(&copy, made.path)?;
-            file = made.open(self)?;
-        }
-        let modified_ns = disk.seal_open(&file)?;
-        Ok((file, Stamp::Modified(modified_ns)))
-    }
 }
 
 impl<'p> StagedOutput<'p> {
     /// Opens a file. Fails unless it is a plain one.
-    fn open(self, stage: &Stage<'_>) -> Result<Reading<'p>, PublishError> {
+    fn open(self, stage: &'p Stage<'_>) -> Result<Reading<'p>, PublishError> {
         let Self { number, name, path } = self;
-        stage.storage.root.disk.reading_made(path).map_err(|error| match &error {
+        let opened = stage.storage.root.disk.reading_made(path);
+        opened.map(|it| it.until(stage.stop())).map_err(|error| match &error {
             StorageError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 PublishError::NoOutput { number, output: name.to_owned() }
             }
@@ -448,21 +530,25 @@ impl<'p> StagedOutput<'p> {
 }
 
 impl StagedOutput<'_> {
-    /// Makes a directory read-only, but for its top, and hashes it. A finished output is kept even if somebody
-    /// asks to stop.
-    fn seal_directory(self, storage: &Storage) -> Result<Published, PublishError> {
-        self.check_directory(storage)?;
-        storage.values().seal(self.path).map_err(|error| self.refused(error))
+    /// Makes a directory read-only, but for its top, and hashes it.
+    fn seal_directory(
+        self,
+        stage: &Stage<'_>,
+        sealing: &mut Sealing<'_>,
+    ) -> Result<Published, PublishError> {
+        self.check_directory(stage.storage)?;
+        let sealed = stage.storage.values().seal(self.path, Some(sealing), stage.stop());
+        sealed.map_err(|error| self.refused(error))
     }
 
     /// Copies a directory.
-    fn copy_directory(self, storage: &Storage, to: &Path) -> Result<(), PublishError> {
-        let (root, never) = (&storage.root, AtomicBool::new(false));
-        self.check_directory(storage)?;
-        let scan = root.disk.surely(|| root.disk.scan(self.path, &never));
+    fn copy_directory(self, stage: &Stage<'_>, to: &Path) -> Result<(), PublishError> {
+        let (root, stop) = (&stage.storage.root, stage.stop());
+        self.check_directory(stage.storage)?;
+        let scan = root.disk.surely(|| root.disk.scan(self.path, stop));
         let scan = scan.map_err(|error| self.refused(error))?;
         let scan = scan.ok_or_else(|| StorageError::Moved(self.path.to_owned()))?;
-        let copied = root.disk.copy_directory(&scan, to, &never, &AtomicU64::new(0));
+        let copied = root.disk.copy_directory(&scan, to, stop, &AtomicU64::new(0));
         copied.map(drop).map_err(|error| self.refused(error))
     }
 }
@@ -609,7 +695,7 @@ mod tests {
     /// Publishes as if the call had been executed under this name.
     fn publish(storage: &Storage, call: Call<'_>, name: &ResultName, output: &str) {
         let stage = Stage::new(storage, 1).unwrap();
-        fs::write(stage.outputs().next().unwrap(), output).unwrap();
+        fs::write(stage.made(0, "", false), output).unwrap();
         let execution = Execution {
             argv: Arguments::default(),
             isolation: NOT_ISOLATED.into(),
@@ -681,7 +767,7 @@ mod tests {
             let mut stage = Stage::new(&storage, 1).unwrap();
             let slot = storage.path(&stage.slot);
             stage.set_writable_area(writable_area);
-            let mut places = vec![slot.clone(), stage.work()];
+            let mut places = vec![slot.clone(), stage.directory(), stage.work()];
             places.extend((writable_area != WritableArea::Stage).then(|| stage.outbox()));
             for place in places {
                 fs::write(place.join("file"), "file").unwrap();
@@ -693,9 +779,12 @@ mod tests {
             drop(stage);
             let again = Stage::new(&storage, 1).unwrap();
             assert_eq!(storage.path(&again.slot), slot, "it is used again");
-            let left = fs::read_dir(&slot).unwrap().map(|entry| entry.unwrap().path());
-            let mut left: Vec<PathBuf> = left.collect();
+            let [slot, mut left] = [&slot, &again.directory()].map(|directory| {
+                let names = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+                Vec::from_iter(names)
+            });
             left.sort();
+            assert_eq!(slot, [again.directory()], "{writable_area:?}");
             assert_eq!(left, [again.outbox(), again.work()], "{writable_area:?}");
             for place in left {
                 assert!(storage.root.disk.is_empty(&place).unwrap(), "{writable_area:?}");

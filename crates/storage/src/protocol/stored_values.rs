@@ -12,6 +12,7 @@ use super::{Storage, Stored};
 use crate::disk::{IoContext, Result, StorageError, ValueMetadata};
 use crate::paths::ResultName;
 use crate::records::{CallRecord, ExpectedFile, Origin, Published, Stamp};
+use ce_files::attributes::Sealing;
 use ce_files::manifest::{
     DirectoryArchive, EntryKind, Manifest, ManifestError, ManifestMember, Scan, ValuePiece,
 };
@@ -136,14 +137,20 @@ impl<'a> Values<'a> {
         self.storage.hasher.is_published(&self.storage.root, name, value)
     }
 
-    /// Makes a directory at a private path read-only, but for its top, hashes it, and keeps its manifest.
-    pub(super) fn seal(&self, path: &Path) -> Result<Published> {
-        let (root, never) = (&self.storage.root, AtomicBool::new(false));
-        root.disk.seal_directory(path)?;
-        let scan = root.disk.surely(|| root.disk.scan(path, &never))?;
+    /// Makes a directory at a private path read-only, but for its top, hashes it, and keeps its manifest. With a `sealing` it is one
+    /// that a computation has made.
+    pub(super) fn seal(
+        &self,
+        path: &Path,
+        sealing: Option<&mut Sealing<'_>>,
+        stop: &AtomicBool,
+    ) -> Result<Published> {
+        let root = &self.storage.root;
+        root.disk.seal_directory(path, sealing)?;
+        let scan = root.disk.surely(|| root.disk.scan(path, stop))?;
         let scan = scan.ok_or_else(|| StorageError::Moved(path.to_owned()))?;
         let manifest = root.disk.read_whole(|| {
-            let read = scan.read(&never, &AtomicU64::new(0));
+            let read = scan.read(stop, &AtomicU64::new(0));
             read.map_err(|error| StorageError::of_directory(path, error))
         })?;
         let digest = manifest.digest();
@@ -499,7 +506,8 @@ impl<'a> Values<'a> {
                 if !disk.unpack(archive, path)? {
                     return Ok(None);
                 }
-                let sealed = self.seal(path)?;
+                // It was in memory.
+                let sealed = self.seal(path, None, &AtomicBool::new(false))?;
                 // A file system may change names.
                 Ok((sealed.digest == *digest).then_some(sealed))
             }
@@ -519,7 +527,7 @@ impl<'a> Values<'a> {
             if !disk.unpack_object(&mut BufReader::with_capacity(PIECE, object), digest, path)? {
                 return Ok(None);
             }
-            let sealed = self.seal(path)?;
+            let sealed = self.seal(path, None, stop)?;
             return Ok((sealed.digest == *digest).then_some(sealed));
         }
         let mut found = None;

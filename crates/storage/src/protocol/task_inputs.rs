@@ -683,7 +683,7 @@ impl Inputs<'_> {
         self.publish(|copy: &Path| {
             root.disk.make_dir(copy)?;
             let manifest = fill(&NewTree::private(root, copy))?;
-            root.disk.seal_directory(copy)?;
+            root.disk.seal_directory(copy, None)?;
             let digest = manifest.digest();
             root.keep_manifest(&digest, &manifest)?;
             if let Some(cache) = &self.storage.hasher.cache {
