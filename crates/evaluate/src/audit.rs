@@ -12,9 +12,8 @@ use super::capacity::{Reservation, Reservations, Unsatisfiable};
 use super::computation_directories::MAX_TRIES;
 use super::execution::turn_request;
 use super::hint::{self, Scene};
-use super::launcher::{
-    CallLauncher, Launch, LaunchRequest, Purpose, execution, isolation_word, limit,
-};
+use super::launcher::{CallLauncher, Launch, LaunchRequest, Purpose, execution, isolation_word};
+use super::sealing_watch::SealingWatch;
 use super::ticket::TicketCall;
 use super::worker_queue::MAX_TICKETS;
 use super::{CallError, EvaluateError, ExecutionSettings, WorkerQueue};
@@ -382,7 +381,7 @@ impl RunningAudit<'_> {
         execution: AuditExecution<'_>,
         end: Result<Ended, ExecuteError>,
     ) {
-        let AuditExecution { launch, turn, exports } = execution;
+        let AuditExecution { mut launch, turn, exports } = execution;
         let call = self.call(id);
         let end = self.launcher.judge(&launch, &call.sources, end);
         if self.launcher.is_replaced(&launch, call.computation(), &end) {
@@ -393,8 +392,10 @@ impl RunningAudit<'_> {
             let how = "others have replaced its computation all the time".to_owned();
             return self.end(id, Some(TicketEnd::Lost(how)));
         }
+        let executor = self.launcher.settings.executor;
+        let watch = SealingWatch::of(executor, &mut launch, &call.computation().outputs, &end);
         let scene = self.launcher.scene(&launch.tree, call.computation(), &call.sources);
-        let end = call.compare(launch.stage, end, &scene);
+        let end = watch.during(drop, || call.compare(launch.stage, end, &watch, &scene));
         // Others may have it before the next call asks.
         drop((turn, launch.tree));
         self.end(id, end.unwrap_or_else(|error| Some(call.broken(&error.into()))));
@@ -442,11 +443,11 @@ impl AuditedCall {
         &self,
         mut stage: Stage<'_>,
         end: Result<Ended, ExecuteError>,
+        watch: &SealingWatch<'_>,
         scene: &Scene<'_>,
     ) -> Result<Option<TicketEnd>, StorageError> {
         let (stage, usage, error) = match end {
             Ok(Ended::Done(usage)) => {
-                limit(&mut stage, &usage);
                 let (version, outputs) = (self.computation().into(), &self.computation().outputs);
                 let inputs: Vec<_> = self.sources.iter().map(|it| it.digest).collect();
                 let call = Call { version, inputs: &inputs, outputs };
@@ -457,11 +458,13 @@ impl AuditedCall {
                         let report = AuditReport { outputs, differing, ..report(Some(&usage)) };
                         return Ok(Some(TicketEnd::Audited(Box::new(report))));
                     }
-                    Err((stage, error)) => (stage, Some(usage), CallError::from(error)),
+                    Err((stage, error)) => match watch.judge(error, usage.clone()) {
+                        Some(error) => (stage, Some(usage), error),
+                        None => return Ok(None),
+                    },
                 }
             }
             Ok(Ended::Failed(failed)) => {
-                limit(&mut stage, &failed.usage);
                 (stage, Some(failed.usage.clone()), CallError::Ended(Box::new(failed)))
             }
             Ok(Ended::Suspended(_)) => {

@@ -16,6 +16,7 @@ use super::hint::{self, Scene};
 use super::launcher::{
     CallLauncher, Launch, LaunchRequest, Purpose, execution, isolation_word, limit,
 };
+use super::sealing_watch::SealingWatch;
 use super::suspended_calls::SuspendedCalls;
 use super::ticket::{self, TicketCall};
 use super::{Absence, CallError, CallFailure, Evaluator, Event, Outcome, Unfinished, WorkerQueue};
@@ -267,29 +268,41 @@ impl<'e, 'a> CallRunner<'e, 'a> {
         Ok(())
     }
 
-    /// Seals what an execution has made, or returns what became of it otherwise.
+    /// Seals what an execution has made, or returns what became of it otherwise. Signals and the time limit of the call end that, too.
     fn seal(
+        &self,
+        begun: &mut BegunCall<'a>,
+        mut launch: Launch<'a>,
+        end: Result<Ended, ExecuteError>,
+    ) -> Result<Sealed<'a>, Outcome> {
+        let executor = self.launcher.settings.executor;
+        let watch = SealingWatch::of(executor, &mut launch, &begun.computation.outputs, &end);
+        let (id, observe) = (begun.id, self.evaluator.observe);
+        let tell = |what| observe(Event::Hashing(id, what));
+        watch.during(tell, || self.seal_watched(begun, launch, end, &watch))
+    }
+
+    fn seal_watched(
         &self,
         begun: &mut BegunCall<'a>,
         launch: Launch<'a>,
         end: Result<Ended, ExecuteError>,
+        watch: &SealingWatch<'_>,
     ) -> Result<Sealed<'a>, Outcome> {
-        let Launch { tree, mut stage, .. } = launch;
+        let Launch { tree, stage, .. } = launch;
         if let (Some(suspension), Ok(Ended::Done(_) | Ended::Failed(_) | Ended::Suspended(_))) =
             (&begun.place.suspension, &end)
         {
             let continued = stage.continue_log(&suspension.name);
             continued.map_err(|error| Outcome::failed(begun.name.clone(), error))?;
         }
-        if let Ok(Ended::Suspended(usage)) = &end {
-            limit(&mut stage, usage);
+        if let Ok(Ended::Suspended(_)) = &end {
             return Err(self.suspended_calls().keep(begun, stage));
         }
         let (call, name) = (begun.call(), begun.published_name());
         let scene = self.launcher.scene(&tree, begun.computation, &begun.sources);
         let unfinished = match end {
             Ok(Ended::Done(usage)) => {
-                limit(&mut stage, &usage);
                 let argv = argv(call, name, &begun.sources);
                 let mut execution = execution(&usage, begun.computation, argv);
                 execution.resources = begun.resources.lines().into();
@@ -298,23 +311,26 @@ impl<'e, 'a> CallRunner<'e, 'a> {
                     (execution.host_kind, execution.machine) = (None, None);
                 }
                 return stage.seal(call, execution).map_err(|(stage, error)| {
+                    let Some(error) = watch.judge(error, usage) else {
+                        return Outcome::Absent(name.clone(), Absence::Interrupted);
+                    };
                     // Outputs may be missing because an input was lost.
                     match self.launcher.lost_input(&begun.sources) {
                         Some(how) => Outcome::Absent(
                             name.clone(),
                             Absence::Unfinished(Unfinished::Lost(how)),
                         ),
-                        None => fail(stage, call, name, error.into(), &scene),
+                        None => fail(stage, call, name, error, &scene),
                     }
                 });
             }
             Ok(Ended::Failed(failed)) => {
-                limit(&mut stage, &failed.usage);
                 return Err(fail(stage, call, name, CallError::Ended(Box::new(failed)), &scene));
             }
             Ok(Ended::Suspended(_)) => Unfinished::Lost("it is suspended".to_owned()),
             Ok(Ended::Lost(how)) => {
                 // It may still run.
+                let mut stage = stage;
                 stage.doubt();
                 Unfinished::Lost(how)
             }

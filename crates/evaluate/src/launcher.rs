@@ -63,6 +63,8 @@ pub(super) struct Launch<'a> {
     pub(super) tree: Arc<VerifiedPath>,
     /// The stage of its outputs.
     pub(super) stage: Stage<'a>,
+    /// The time limit.
+    pub(super) limit: Option<Duration>,
     /// The number of times that the storage had gone away or come back when it began.
     outages: u64,
 }
@@ -197,7 +199,8 @@ impl<'a> CallLauncher<'a> {
         }
         stage.make_directories(outputs, self.isolates(purpose))?;
         let invocation = self.invocation(request, (*tree).clone(), &stage, outputs)?;
-        Ok((Launch { tree, stage, outages: self.storage.availability().outages() }, invocation))
+        let (limit, outages) = (invocation.limit, self.storage.availability().outages());
+        Ok((Launch { tree, stage, limit, outages }, invocation))
     }
 
     /// Verifies everything that an execution needs.

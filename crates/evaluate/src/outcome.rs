@@ -627,6 +627,8 @@ pub enum Event {
     Queued(CallId, ResultName),
     /// A call is about to be executed; its outputs will have this name. A worker may have begun it some time ago.
     Started(CallId, ResultName, Option<Box<PriorAttempt>>),
+    /// This output of a call, in words, takes long to hash.
+    Hashing(CallId, String),
     /// The outputs of a call are complete, and are being published: it does not run any more.
     Sealed(CallId),
     /// An execution of a call has failed or was lost like this; it is tried again.

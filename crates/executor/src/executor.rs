@@ -10,6 +10,7 @@ use std::time::Duration;
 use std::{env, fmt, io};
 
 use jiff::Timestamp;
+use rustix::process::Signal;
 
 use crate::invocation::Invocation;
 use crate::sandbox::SandboxError;
@@ -290,6 +291,13 @@ pub struct Failed {
     /// Lines of `access` that would grant what it may have failed for lack of: what its log complains about,
     /// and its sandbox does not show.
     pub lacking: Vec<Rule>,
+}
+
+impl Failed {
+    /// The failure of an execution whose outputs could not be stored within its time limit.
+    pub fn over_time(limit: Duration, usage: Usage) -> Self {
+        Self { status: Status::TimedOut(Signal::KILL.as_raw(), limit), usage, lacking: Vec::new() }
+    }
 }
 
 impl fmt::Display for Failed {

@@ -317,7 +317,7 @@ impl Reporter for Json<'_> {
                 let points = rows.map_or(0, |rows| rows.points.len());
                 json_line(&EventLine::Expanded { of: self.of(*call), points, calls, tables }, out)
             }
-            Event::Sealed(_) => Ok(()),
+            Event::Hashing(..) | Event::Sealed(_) => Ok(()),
             Event::Demanded(call) => json_line(&EventLine::Demanded { of: self.of(*call) }, out),
             Event::Ended(call) => self.ended(*call, out),
         }

@@ -83,7 +83,7 @@ impl Failures {
                     "{title} waits a minute: {file} has no record, and may still be written"
                 ))
             }
-            Event::Queued(..) | Event::Demanded(_) | Event::Sealed(_) => None,
+            Event::Queued(..) | Event::Demanded(_) | Event::Hashing(..) | Event::Sealed(_) => None,
             Event::Expanded(call, unmatched) => points_warning(evaluation, *call, unmatched),
             Event::Ended(call) => match evaluation.outcome(*call)? {
                 outcome if self.is_repeated(outcome) => None,
@@ -188,7 +188,11 @@ fn point_event(evaluation: &Evaluation, event: &Event) -> Option<(CallId, String
         // The end names all of them at once.
         Event::Ended(call) if evaluation.outcome(*call)?.is_remembered() => return None,
         Event::Ended(call) => (call, trouble_in_words(evaluation.outcome(*call)?)?),
-        Event::Expanded(..) | Event::Queued(..) | Event::Demanded(_) | Event::Sealed(_) => {
+        Event::Expanded(..)
+        | Event::Queued(..)
+        | Event::Demanded(_)
+        | Event::Hashing(..)
+        | Event::Sealed(_) => {
             return None;
         }
     };

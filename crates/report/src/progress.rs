@@ -229,6 +229,13 @@ impl<'a> Progress<'a> {
             Event::Suspended(call, ..) => self.suspend(*call),
             Event::Held(call, _, holder) => self.hold(*call, &format!("{holder} computes it")),
             Event::Unsettled(call, _) => self.hold(*call, "its files may still be written"),
+            Event::Hashing(call, what) => {
+                if let Some(since) = self.since.get(call)
+                    && let Some(text) = self.running.get_mut(&(*since, *call))
+                {
+                    *text = format!("{}: hashing {what}", title(self.evaluation, *call));
+                }
+            }
             Event::Sealed(call) => self.stop(*call),
             Event::Retried(..) => {}
         }

@@ -346,6 +346,7 @@ impl Reporter for TreePrinter<'_> {
             }
             Event::Queued(..)
             | Event::Demanded(_)
+            | Event::Hashing(..)
             | Event::Sealed(_)
             | Event::Retried(..)
             | Event::Held(..)

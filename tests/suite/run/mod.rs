@@ -14,6 +14,7 @@ mod hints;
 mod hosts;
 mod inputs;
 mod interrupt;
+mod large_outputs;
 mod limits;
 mod looking;
 mod members;
