@@ -163,8 +163,11 @@ fn convert(format: &'static str, svg: &[u8]) -> Result<Vec<u8>, Error> {
     let mut child = umask::as_user(|| command.spawn()).map_err(failed)?;
     let stdin = child.stdin.take();
     let output = thread::scope(|scope| {
-        scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(svg)));
-        child.wait_with_output()
+        let writing = move || stdin.map(|mut stdin| stdin.write_all(svg));
+        // If no thread is there to write, the program reads nothing.
+        let writing = thread::Builder::new().spawn_scoped(scope, writing);
+        let output = child.wait_with_output();
+        writing.and(output)
     });
     let output = output.map_err(failed)?;
     if output.status.success() {

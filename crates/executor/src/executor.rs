@@ -410,6 +410,11 @@ pub enum ExecuteError {
 }
 
 impl ExecuteError {
+    /// No thread can be started for it.
+    pub fn no_thread(source: io::Error) -> Self {
+        Self::Refused(format!("no thread can be started: {source}"))
+    }
+
     /// Returns the cause if it has met a limit of the system, which the call is not to blame for.
     pub(super) fn met_limit(&self) -> Option<&io::Error> {
         match self {

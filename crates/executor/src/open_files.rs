@@ -31,7 +31,7 @@ pub fn raise_open_files(executions: NonZeroUsize) -> NonZeroUsize {
     let limit = getrlimit(Resource::Nofile);
     let (current, most) = (limit.current.unwrap_or(u64::MAX), limit.maximum.unwrap_or(u64::MAX));
     let wanted = needed(executions).min(most);
-    let raised = Rlimit { current: Some(wanted), ..limit.clone() };
+    let raised = Rlimit { current: Some(wanted), ..limit };
     let is_raised = wanted > current && setrlimit(Resource::Nofile, raised).is_ok();
     if is_raised {
         // Later sessions of this process find a limit that was raised.
@@ -72,7 +72,7 @@ pub(crate) fn lower_as_told() {
 pub(crate) fn lower(process: Pid) {
     if let Some(limit) = ORIGINAL.get() {
         // It may have ended, or have become another user.
-        let _gone = prlimit(Some(process), Resource::Nofile, limit.clone());
+        let _gone = prlimit(Some(process), Resource::Nofile, *limit);
     }
 }
 

@@ -165,9 +165,10 @@ pub(crate) fn output_until(
     let (stdin, pid) = (child.stdin.take(), Pid::from_child(&child));
     thread::scope(|scope| {
         // A `git` that ends early does not read everything.
-        scope.spawn(move || stdin.map(|mut stdin| drop(stdin.write_all(input))));
+        let writing = move || stdin.map(|mut stdin| drop(stdin.write_all(input)));
+        let writing = thread::Builder::new().spawn_scoped(scope, writing);
         let (runs, end) = mpsc::channel::<()>();
-        scope.spawn(move || {
+        let watching = move || {
             while end.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
                 if is_stopped() {
                     // It may have ended.
@@ -175,9 +176,12 @@ pub(crate) fn output_until(
                     return;
                 }
             }
-        });
+        };
+        let watching = thread::Builder::new().spawn_scoped(scope, watching);
         let output = child.wait_with_output();
         drop(runs);
-        output
+        // Without a thread that writes, it has read nothing. Without one that watches, it has come to its end.
+        drop(watching);
+        writing.and(output)
     })
 }

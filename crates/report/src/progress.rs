@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{self, IsTerminal};
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use std::{mem, panic, thread};
 
@@ -437,7 +438,7 @@ pub fn exchanging<T>(progress: &ExchangeProgress, exchange: impl FnOnce() -> T) 
     let text = "{wide_msg}";
     thread::scope(|scope| {
         let (sender, end) = mpsc::channel::<()>();
-        scope.spawn(move || {
+        let showing = move || {
             let bar = Bar::with(io::stderr().is_terminal(), text);
             while end.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
                 if let Some(shown) = progress.shown() {
@@ -445,7 +446,9 @@ pub fn exchanging<T>(progress: &ExchangeProgress, exchange: impl FnOnce() -> T) 
                 }
             }
             bar.clear();
-        });
+        };
+        // Without a thread, nothing is shown.
+        drop(thread::Builder::new().spawn_scoped(scope, showing));
         let exchanged = exchange();
         // Goes also if that panics.
         drop(sender);
@@ -459,13 +462,18 @@ pub fn while_reading(done: &dyn Fn() -> (u64, u64), read: InputReading<'_>) {
     if !io::stderr().is_terminal() {
         return read();
     }
+    let read = &Mutex::new(read);
+    let lock = || read.lock().unwrap_or_else(PoisonError::into_inner);
     thread::scope(|scope| {
         let (sender, end) = mpsc::channel::<()>();
-        let reader = scope.spawn(move || {
+        let reading = move || {
             // Goes when all is read, or reading panics.
             let _sender = sender;
-            read();
-        });
+            lock()();
+        };
+        let Ok(reader) = thread::Builder::new().spawn_scoped(scope, reading) else {
+            return lock()();
+        };
         let (bar, mut waiting) = (Bar::new(true), Some(Bar::with(true, "{msg}")));
         while end.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
             let (bytes, of) = done();

@@ -447,11 +447,14 @@ impl InspectionSession {
         let exports = Exports::of_any(&self.storage, &self.trees, &call.computation);
         // Every child of the main thread is an orphan.
         let ended = thread::scope(|scope| {
-            let executing = scope.spawn(|| {
+            let executing = || {
                 let _turn = self.executor.enter(TurnRequest::default(), true)?;
                 inspect((&self.storage, &*self.executor), &exports, call, inspection, out)
-            });
-            executing.join()
+            };
+            match thread::Builder::new().spawn_scoped(scope, executing) {
+                Ok(executing) => executing.join(),
+                Err(error) => Ok(Err(ExecuteError::no_thread(error).into())),
+            }
         });
         drop(relay);
         let ended = ended.unwrap_or_else(|panic| resume_unwind(panic));

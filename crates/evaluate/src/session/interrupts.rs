@@ -7,9 +7,11 @@ use std::collections::VecDeque;
 use std::error::Error as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::{io, thread};
 
+use rayon::{ThreadBuilder, ThreadPoolBuilder};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::iterator::{Handle, Signals};
@@ -42,14 +44,19 @@ impl Interrupts {
 
     /// Does the same; one that is a job is also asked to hand over to the next one. Who asks it to end meanwhile counts more.
     pub(super) fn of_run(executor: &Arc<dyn Executor>, is_job: bool) -> io::Result<Self> {
+        start_pool()?;
         let (cancelled, killed) = (Arc::clone(executor), Arc::clone(executor));
         let interrupt = move || {
             cancelled.cancel();
             let executor = Arc::clone(&cancelled);
-            thread::spawn(move || {
+            let killing = thread::Builder::new().spawn(move || {
                 thread::sleep(GRACE);
                 executor.kill();
             });
+            if killing.is_err() {
+                // No thread can wait for them.
+                cancelled.kill();
+            }
         };
         let handover = is_job.then_some(i32::from(HANDOVER));
         let mut signals = Signals::new(signals().chain(handover))?;
@@ -80,6 +87,25 @@ impl Interrupts {
     pub(super) fn caught(&self) -> Option<u8> {
         Some(self.caught.load(Ordering::SeqCst)).filter(|signal| *signal > 0)
     }
+}
+
+/// Starts the threads that read many files and records at once, as many of them as the limit of threads allows. The pool would start
+/// them by itself, and panic if it cannot start all.
+fn start_pool() -> io::Result<()> {
+    let (first, begins) = channel::<ThreadBuilder>();
+    thread::Builder::new().spawn(move || begins.recv().map(ThreadBuilder::run))?;
+    let mut first = Some(first);
+    let pool = ThreadPoolBuilder::new().spawn_handler(|thread| {
+        match first.take() {
+            Some(first) => drop(first.send(thread)),
+            // Those that there are do its work.
+            None => drop(thread::Builder::new().spawn(|| thread.run())),
+        }
+        Ok(())
+    });
+    // It may have been started before.
+    let _started = pool.build_global();
+    Ok(())
 }
 
 impl Drop for Interrupts {

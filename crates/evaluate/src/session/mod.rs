@@ -307,9 +307,14 @@ impl Session {
     /// Plans a task unless that was done, and loads the record cache meanwhile.
     fn plan(&self, task: &Task, selection: PointSelection, known: Option<Plan>) -> Plan {
         thread::scope(|scope| {
-            let plan = scope.spawn(|| known.unwrap_or_else(|| Plan::of_points(task, selection)));
-            self.storage.cached_records().load(&task.name);
-            plan.join().unwrap_or_else(|panic| resume_unwind(panic))
+            let load = || self.storage.cached_records().load(&task.name);
+            let loading = thread::Builder::new().spawn_scoped(scope, load);
+            let plan = known.unwrap_or_else(|| Plan::of_points(task, selection));
+            match loading {
+                Ok(loading) => loading.join().unwrap_or_else(|panic| resume_unwind(panic)),
+                Err(_) => load(),
+            }
+            plan
         })
     }
 
@@ -413,7 +418,7 @@ impl Session {
         let (trees, policy) = (&self.trees, &self.policy);
         let (jobs, queue) = (self.jobs, self.queue.as_deref());
         let evaluated = thread::scope(|scope| {
-            let evaluating = scope.spawn(move || {
+            let evaluating = move || {
                 // The events end when all senders are dropped.
                 let observe = &move |event| drop(sender.send(event));
                 let exports = &Exports::new(&evaluation.storage, trees);
@@ -425,7 +430,12 @@ impl Session {
                     queue,
                 });
                 Evaluator { evaluation, execution, observe }.evaluate(jobs)
-            });
+            };
+            let evaluating = thread::Builder::new().spawn_scoped(scope, evaluating);
+            let evaluating = match evaluating {
+                Ok(evaluating) => evaluating,
+                Err(error) => return Ok(Err(EvaluateError::Threads(error))),
+            };
             // A run whose state cannot be written goes on.
             let note: &dyn Fn(&RunState) =
                 &|state| drop(evaluation.storage.runs().note_state(state));

@@ -114,7 +114,10 @@ impl RunJobRequest<'_> {
         command.extend(self.arguments.iter().cloned());
         let Self { settings, storage, log, .. } = *self;
         let job = &RunJob { token, settings, directory: storage, log, command: &command };
-        let asked = thread::scope(|scope| scope.spawn(|| ask(job)).join());
+        let asked = thread::scope(|scope| {
+            let asking = thread::Builder::new().spawn_scoped(scope, || ask(job));
+            Ok::<_, BeginError>(asking.map_err(BeginError::new)?.join())
+        })?;
         Ok(asked.unwrap_or_else(|panic| resume_unwind(panic)))
     }
 }
@@ -131,8 +134,12 @@ pub fn retain_waiting(submitted: &mut Vec<SubmittedRun>) {
     }
     let tokens: Vec<JobToken> = submitted.iter().filter_map(|run| run.job.parse().ok()).collect();
     // Every child of the main thread is an orphan of executions, so another thread asks.
-    let asked = thread::scope(|scope| scope.spawn(|| Slurm::default().jobs(&tokens)).join());
-    if let Ok(Ok(jobs)) = asked {
+    let asked = thread::scope(|scope| {
+        let asking = || Slurm::default().jobs(&tokens);
+        let asking = thread::Builder::new().spawn_scoped(scope, asking).ok()?;
+        asking.join().ok()
+    });
+    if let Some(Ok(jobs)) = asked {
         let me = Provenance::now().user;
         // Slurm was asked for the jobs of this user.
         submitted.retain(|run| {

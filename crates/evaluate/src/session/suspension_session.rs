@@ -9,7 +9,7 @@ use super::call_inspection::CallNameError;
 use super::interrupts::Interrupts;
 use super::{BeginError, Error, RunOptions, local};
 use crate::{CallError, SuspensionAnswer, ask_suspended};
-use ce_executor::{CallProgram, Executor, HostTurn, Status, TurnRequest};
+use ce_executor::{CallProgram, ExecuteError, Executor, HostTurn, Status, TurnRequest};
 use ce_model::exit::{Exit, Explain};
 use ce_storage::{Holder, Lease, Locator, ResultName, Storage, StorageError, Suspension};
 
@@ -126,7 +126,11 @@ impl SuspensionSession {
     ) -> Result<Option<SuspensionAnswer>, CallError> {
         let (storage, executor) = (&*self.storage, &*self.executor);
         thread::scope(|scope| {
-            scope.spawn(|| ask_suspended(storage, executor, suspension, program)).join()
+            let asking = || ask_suspended(storage, executor, suspension, program);
+            match thread::Builder::new().spawn_scoped(scope, asking) {
+                Ok(asking) => asking.join(),
+                Err(error) => Ok(Err(ExecuteError::no_thread(error).into())),
+            }
         })
         .unwrap_or_else(|panic| resume_unwind(panic))
     }

@@ -231,9 +231,12 @@ impl Executor for Local {
             return Err(ExecuteError::Interrupted);
         }
         // Every child of the main thread is an orphan.
-        let over =
-            thread::scope(|scope| scope.spawn(|| run_command(groups, orphans, command)).join());
-        Ok(over.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?.status())
+        let over = thread::scope(|scope| {
+            let running = || run_command(groups, orphans, command);
+            let thread = thread::Builder::new().spawn_scoped(scope, running);
+            Ok(thread.map_err(ExecuteError::no_thread)?.join())
+        });
+        Ok(over?.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?.status())
     }
 
     fn cancel(&self) {

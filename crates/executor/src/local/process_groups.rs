@@ -88,23 +88,39 @@ impl Groups {
     }
 }
 
+/// How often a thread is tried to be started, if the limit of threads is reached.
+const THREAD_TRIES: usize = 200;
+
+/// The pause between two tries.
+const THREAD_PAUSE: Duration = Duration::from_millis(10);
+
 /// Waits for a process group, and ends it after a time limit. Returns whether it did.
 fn wait_at_most<T>(leader: Pid, limit: Duration, wait: impl FnOnce() -> T) -> (T, bool) {
     let (sender, ended) = channel::<()>();
-    thread::scope(|scope| {
-        let watch = scope.spawn(move || {
-            let late = ended.recv_timeout(limit) == Err(RecvTimeoutError::Timeout);
-            if late {
-                ask_to_end(leader);
-                if ended.recv_timeout(GRACE) == Err(RecvTimeoutError::Timeout) {
-                    kill(leader);
-                }
+    let ended = Mutex::new(ended);
+    let watch = || {
+        let ended = ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let late = ended.recv_timeout(limit) == Err(RecvTimeoutError::Timeout);
+        if late {
+            ask_to_end(leader);
+            if ended.recv_timeout(GRACE) == Err(RecvTimeoutError::Timeout) {
+                kill(leader);
             }
-            late
-        });
+        }
+        late
+    };
+    thread::scope(|scope| {
+        let mut watching = thread::Builder::new().spawn_scoped(scope, watch);
+        for _ in 0..THREAD_TRIES {
+            if watching.is_err() {
+                thread::sleep(THREAD_PAUSE);
+                watching = thread::Builder::new().spawn_scoped(scope, watch);
+            }
+        }
+        // Without a thread, it has all the time that it wants.
         let waited = wait();
         drop(sender);
-        (waited, watch.join().unwrap_or(false))
+        (waited, watching.is_ok_and(|watching| watching.join().unwrap_or(false)))
     })
 }
 

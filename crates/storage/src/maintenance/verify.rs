@@ -288,21 +288,28 @@ fn check(
     report: &mut dyn FnMut(usize, Option<Defect>),
 ) {
     let (sender, checked) = mpsc::channel();
-    thread::scope(|scope| {
-        scope.spawn(move || {
-            // Each task is a single file, so that a few large ones are distributed to all cores.
-            let jobs = jobs.par_iter().with_max_len(1).enumerate();
-            jobs.for_each_with(sender, |sender, (number, job)| {
-                if stop.load(Ordering::Relaxed) {
-                    return;
-                }
-                if let Ok(defect) = job.promise.map_or(Ok(None), |promise| {
-                    Maintenance::new(storage).check_unless(stop, promise)
-                }) {
-                    drop(sender.send((number, defect)));
-                }
-            });
+    let check_all = &|sender: mpsc::Sender<_>| {
+        // Each task is a single file, so that a few large ones are distributed to all cores.
+        let jobs = jobs.par_iter().with_max_len(1).enumerate();
+        jobs.for_each_with(sender, |sender, (number, job)| {
+            if stop.load(Ordering::Relaxed) {
+                return;
+            }
+            if let Ok(defect) = job
+                .promise
+                .map_or(Ok(None), |promise| Maintenance::new(storage).check_unless(stop, promise))
+            {
+                drop(sender.send((number, defect)));
+            }
         });
+    };
+    thread::scope(|scope| {
+        let other = sender.clone();
+        match thread::Builder::new().spawn_scoped(scope, move || check_all(other)) {
+            Ok(_) => drop(sender),
+            // What it finds is told at the end.
+            Err(_) => check_all(sender),
+        }
         let mut waiting = BTreeMap::new();
         let mut next = 0;
         for (number, defect) in checked {

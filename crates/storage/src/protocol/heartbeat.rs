@@ -15,7 +15,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use std::{fmt, fs};
+use std::{fmt, fs, io};
 
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
@@ -167,7 +167,7 @@ pub(crate) struct CurrentRun {
 /// The thread that shows that a run is alive. It ends when the sender is dropped.
 #[derive(Debug)]
 struct Heartbeat {
-    thread: JoinHandle<()>,
+    thread: io::Result<JoinHandle<()>>,
     sender: Sender<()>,
 }
 
@@ -216,7 +216,8 @@ impl CurrentRun {
                 self.lacks_links.store(!refuse, Relaxed);
             }
             let executing = Arc::clone(&self.executing);
-            let thread = thread::spawn(move || {
+            // Without it, the run looks dead to other hosts after a while, and a call may be executed twice.
+            let thread = thread::Builder::new().spawn(move || {
                 for count in 1_u64.. {
                     match stop.recv_timeout(state_interval()) {
                         Err(RecvTimeoutError::Timeout) => executing.note(&disk, &directory),
@@ -268,7 +269,7 @@ impl CurrentRun {
     pub(super) fn end_heartbeat(&mut self) {
         if let Some((_, Heartbeat { thread, sender })) = self.heartbeat.take() {
             drop(sender);
-            drop(thread.join());
+            drop(thread.map(JoinHandle::join));
         }
     }
 

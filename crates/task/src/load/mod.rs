@@ -173,7 +173,8 @@ pub fn task(
     let own = || task_cache::own_fingerprint(&real, began);
     thread::scope(|scope| {
         // Taking the fingerprint of a large task takes as long as reading it.
-        let taking = was_large.then(|| scope.spawn(own));
+        let taking = thread::Builder::new();
+        let taking = was_large.then(|| taking.spawn_scoped(scope, own).ok()).flatten();
         let mut source = WorkTree::new(&real, uncommitted);
         let loaded = read(dir, &real, &mut source, LoadedFrom::WorkTree(uncommitted))?;
         // Without a search for changes, it is unknown whether there are any.
