@@ -209,6 +209,24 @@ impl TreeName {
     }
 }
 
+/// Checks the symbolic name of an input of a computation: a line, which a task may have as the name of its input.
+///
+/// # Errors
+///
+/// Fails if it is empty, or has a control character.
+pub fn check_input(name: &str) -> Result<(), NameError> {
+    line(name).map(drop)
+}
+
+/// Checks the symbolic name of an output of a computation: a component of a path, behind which the slash of a directory may stand.
+///
+/// # Errors
+///
+/// Fails if it is empty, `.` or `..`, or has another slash or a control character.
+pub fn check_output(name: &str) -> Result<(), NameError> {
+    component(name.strip_suffix('/').unwrap_or(name)).map(drop)
+}
+
 /// Whether an output with this symbolic name is a directory: the name ends in a slash.
 pub fn is_directory(output: &str) -> bool {
     output.ends_with('/')
@@ -340,6 +358,19 @@ mod tests {
         let long = ["a", "b"].map(|end| file_name(&("x".repeat(300) + end)));
         assert!(long[0] != long[1] && long[0].len() == LONGEST_FILE_NAME, "{long:?}");
         assert_eq!(encoded("points/k=1/a%20b ü#"), "points/k%3D1/a%2520b%20%C3%BC%23");
+    }
+
+    #[test]
+    fn an_output_is_one_component_and_may_be_a_directory() {
+        for right in ["sum", "figure.svg", "cells.zarr/", "a b", "..a", "a..b", ".hidden", "…"] {
+            assert_eq!(check_output(right), Ok(()), "{right}");
+        }
+        for wrong in
+            ["", "/", "//", "a//", ".", "..", "./", "../", "a/b", "/a", "x/../y", "a\tb", "a\0"]
+        {
+            assert!(check_output(wrong).is_err(), "{wrong:?}");
+        }
+        assert!(check_input("d/e").is_ok() && check_input("a\tb").is_err());
     }
 
     #[test]

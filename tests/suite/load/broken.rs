@@ -104,6 +104,15 @@ const CHANGES: &[(&str, &str, &[&str])] = &[
         &["workflow/value = ../add", "workflow/inputs/00-mul/value = .."],
     ),
     ("empty-line-in-the-inputs", BASE, &["inputs = x\n\nstop words\n"]),
+    (
+        "names-of-outputs",
+        BASE,
+        &[
+            "computations/add/inputs = a\tb\nc/d\n",
+            "computations/add/outputs = x/../../../victim\n../\nright/\n",
+            "computations/mul/outputs = ./\n/product\n",
+        ],
+    ),
     ("inputs-of-the-same-name", BASE, &["inputs = x\nstop words\nx\n"]),
     ("names-of-definitions", BASE, &["workflow/definition = right\nx\nTASK\n"]),
     (

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use ce_model::access::{Access, Rule, RuleError};
 use ce_model::declaration::{self, Declaration};
-use ce_model::name::ComputationName;
+use ce_model::name::{ComputationName, NameError, check_input, check_output};
 use ce_model::resources::{Resource, Resources};
 use ce_model::slice::MAX_ARITY;
 use ce_model::task::{Computation, ComputationId, LIBRARY};
@@ -240,7 +240,7 @@ fn signature<S: TaskSource>(
 ) -> Description {
     let mut list = |file: &str| {
         let path = &place.join(file);
-        list_of(path, file_lines(source, dir, file, path, findings)?, findings)
+        list_of(file, path, file_lines(source, dir, file, path, findings)?, findings)
     };
     let (inputs, outputs) = (list("inputs"), list("outputs"));
     let access = read_access(source, dir, place, inputs.as_deref(), findings);
@@ -278,7 +278,8 @@ fn declaration(
 
 /// The names of the inputs and outputs that are declared, and what is granted.
 fn declared(declaration: &Declaration, place: &Path, findings: &mut Problems) -> Description {
-    let mut list = |file| list_of(place, declaration.file(file).unwrap_or_default(), findings);
+    let mut list =
+        |file| list_of(file, place, declaration.file(file).unwrap_or_default(), findings);
     let (inputs, outputs) = (list("inputs"), list("outputs"));
     let lines = declaration.file(ACCESS_FILE).unwrap_or_default();
     let access = parse_access(place, &lines, inputs.as_deref(), findings);
@@ -324,12 +325,27 @@ fn file_lines<S: TaskSource>(
     Some((1..).zip(lines).collect())
 }
 
-fn list_of(path: &Path, lines: NumberedLines, findings: &mut Problems) -> Option<Vec<String>> {
+/// Checks the names that `inputs` or `outputs` lists.
+fn list_of(
+    file: &str,
+    path: &Path,
+    lines: NumberedLines,
+    findings: &mut Problems,
+) -> Option<Vec<String>> {
     if lines.len() > MAX_ARITY {
         findings.problem(path, LoadFault::TooMany(lines.len()));
         return None;
     }
-    Some(lines.into_iter().map(|(_, line)| line).collect())
+    let check = if file == "outputs" { check_output } else { check_input };
+    let faults = lines.iter().filter_map(|(number, name)| Some((*number, check(name).err()?)));
+    let faults: Vec<(usize, NameError)> = faults.collect();
+    if faults.is_empty() {
+        return Some(lines.into_iter().map(|(_, name)| name).collect());
+    }
+    for (number, error) in faults {
+        findings.problem_in_line(path, number, LoadFault::Name(error));
+    }
+    None
 }
 
 /// The name of the file that is executed.
