@@ -21,7 +21,7 @@ use ce_model::humanize::{counted, parse_number};
 use ce_model::resources::parse_size;
 use ce_queries::page::{PageData, PageLimits, PageScope, TaskScope, TaskTable};
 use ce_queries::table::{SweepTable, all_sweeps};
-use ce_report::{self as report, PageDirectory, PageError, begins_as_page, say};
+use ce_report::{self as report, PageDirectory, PageError, begins_as_page, refuse_links, say};
 use ce_storage::Storage;
 
 /// The greatest number of shapes that are drawn: more cannot be read.
@@ -236,7 +236,10 @@ impl<'a> PagePlace<'a> {
         Ok(match () {
             () if is_directory => Self::Directory(PageDirectory::new(path, force)?),
             () if is_stdout(path) => Self::Output,
-            () => Self::File(PageFile::new(path, force)?),
+            () => {
+                refuse_links(path)?;
+                Self::File(PageFile::new(path, force)?)
+            }
         })
     }
 }

@@ -79,7 +79,11 @@ impl DirectoryWriter {
 
     /// Makes the directories that a path is in.
     fn make_room(&self, path: &str) -> io::Result<()> {
-        path.rsplit_once('/').map_or(Ok(()), |(dir, _)| self.make_dirs(dir))
+        let Some((dir, _)) = path.rsplit_once('/') else { return Ok(()) };
+        match self.locate(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => self.make_dirs(dir),
+            found => found.map(drop),
+        }
     }
 
     /// Makes a directory, which must not exist.

@@ -14,6 +14,30 @@ pub fn top(dir: &Path) -> Option<PathBuf> {
     dir.ancestors().find(|dir| dir.join(".git").symlink_metadata().is_ok()).map(Path::to_owned)
 }
 
+/// Returns a symbolic link on a path that a repository has brought, and that leads out of its work tree: what is written there would be
+/// written where the repository says, not the user.
+pub fn link_out_of_repository(path: &Path) -> Option<PathBuf> {
+    // A slash at the end would follow the link.
+    let path: PathBuf = path.components().collect();
+    let mut links = path.ancestors().filter(|it| it.is_symlink());
+    links.find(|link| leads_out(link).unwrap_or(false)).map(Path::to_owned)
+}
+
+/// Whether a link is in the commit at HEAD, and leads out of the work tree or into its Git directory.
+fn leads_out(link: &Path) -> GitResult<bool> {
+    let above = link.parent().filter(|it| !it.as_os_str().is_empty());
+    let above = above.unwrap_or_else(|| Path::new(".")).canonicalize()?;
+    let (Some(top), Some(name)) = (top(&above), link.file_name()) else { return Ok(false) };
+    let inside = above.strip_prefix(&top)?.join(name);
+    let repository = open(&top)?;
+    let tree = repository.head_tree_id_or_empty()?.object()?.into_tree();
+    let is_link = tree.lookup_entry_by_path(inside)?.is_some_and(|entry| entry.mode().is_link());
+    let target = link.canonicalize().ok();
+    let target = target.as_deref().and_then(|target| target.strip_prefix(&top).ok());
+    Ok(is_link
+        && target.is_none_or(|inside| inside.components().any(|it| it.as_os_str() == ".git")))
+}
+
 /// Returns the nearest directory that fits, of one and those around it in the same work tree. `None` if
 /// none does.
 pub fn around(dir: &Path, fits: impl Fn(&Path) -> bool) -> Option<PathBuf> {

@@ -49,7 +49,7 @@ pub use self::maintenance::{
     pins_json, repositories, repositories_json, verdict_json, verified_json,
 };
 pub use self::package::{CitationFormat, ReadmeFor, citation, package_json, package_readme};
-pub use self::page::{PageDirectory, PageError, begins_as_page, page};
+pub use self::page::{PageDirectory, PageError, begins_as_page, page, refuse_links};
 pub use self::printer::{
     EventPrinter, OutputPaths, Silent, Tally, Totals, WorkerReport, evaluate_quietly, left_out,
     missing_literals, paths_of_point, revoked_results, tally, totals,

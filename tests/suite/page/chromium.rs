@@ -95,8 +95,18 @@ impl Chromium {
         }
     }
 
-    /// Opens a file in a window of this size, light or dark.
-    pub(super) fn open(&mut self, file: &Path, [width, height]: [u32; 2], scheme: &str) {
+    /// Opens a page in a window of this size, light or dark.
+    pub(super) fn open(&mut self, file: &Path, size: [u32; 2], scheme: &str) {
+        self.open_any(file, size, scheme);
+        if !self.runs_scripts {
+            return;
+        }
+        self.is("document.body.classList.contains('scripted')");
+        self.is("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))");
+    }
+
+    /// Opens any file so.
+    pub(super) fn open_any(&mut self, file: &Path, [width, height]: [u32; 2], scheme: &str) {
         let screen =
             json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
         self.call("Emulation.setDeviceMetricsOverride", &screen);
@@ -109,11 +119,6 @@ impl Chromium {
             let event = self.read();
             self.events.push(event);
         }
-        if !self.runs_scripts {
-            return;
-        }
-        self.is("document.body.classList.contains('scripted')");
-        self.is("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))");
     }
 
     /// Lets pages that are opened from now on execute no scripts.

@@ -87,3 +87,22 @@ fn a_task_within_a_repository_is_a_part_of_it() {
     lab.run("ce", &["init", "sub"]).exit(0).shows("in this repository");
     assert!(!lab.path("task/sub/.git").exists());
 }
+
+/// A repository may have brought links in the places of directories.
+#[test]
+fn nothing_is_made_through_a_link() {
+    let lab = Lab::empty();
+    fs::create_dir(lab.path("elsewhere")).unwrap();
+    for (place, link, arguments) in [
+        ("one", "computations", &[][..]),
+        ("two", "data", &[]),
+        ("three", "computations", &["--directories", "--computation", "first"]),
+    ] {
+        let dir = lab.path(place);
+        fs::create_dir(&dir).unwrap();
+        std::os::unix::fs::symlink("../elsewhere", dir.join(link)).unwrap();
+        let told = "it is a symbolic link, or behind one";
+        init(&lab, &[&[&*format!("../{place}")], arguments].concat()).exit(5).says(told);
+        assert_eq!(fs::read_dir(lab.path("elsewhere")).unwrap().count(), 0, "{place}");
+    }
+}

@@ -41,7 +41,7 @@ pub use self::attribution::{Attribution, AttributionError, AttributionFault, Con
 pub use self::licence::{LicenceFault, LicenceName};
 pub use self::run_crate::{CrateError, CrateFacts, RunCrate, crate_texts};
 pub use self::write::{
-    BadFile, Citation, Package, PackageError, PackageKind, PackagedValue, copy, job_of, vacant,
+    BadFile, Citation, Package, PackageError, PackageKind, PackagedValue, job_of, vacant,
 };
 
 /// The file of a package that says what made each other one.

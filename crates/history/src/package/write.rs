@@ -7,16 +7,19 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::mem;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::{Definitions, FileMaker, OutputNames, PackagedFile, PackagedResult, Packer};
 use crate::{FirstPublished, History, Subject};
+use ce_files::beneath::ForeignEntry;
+use ce_files::directory_writer::DirectoryWriter;
 use ce_files::manifest::Scan;
 use ce_files::umask;
-use ce_git::{Config, ConfigError, Snapshot};
+use ce_git::{Config, ConfigError, Snapshot, link_out_of_repository};
 use ce_model::digest::Digest;
 use ce_model::exit::{Exit, Explain};
 use ce_model::system_hints;
@@ -25,9 +28,6 @@ use ce_storage::{Entry, ExpectedFile, Maintenance, Record, Storage, StorageError
 use jiff::Timestamp;
 use zip::write::SimpleFileOptions;
 use zip::{DateTime, ZipWriter};
-
-/// The right of the owner to write.
-const WRITE: u32 = 0o200;
 
 /// The form in which a package has the files of the storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,6 +143,9 @@ pub fn vacant(storage: &Storage, dir: &Path, kind: PackageKind) -> Result<(), Pa
     if dir.file_name().is_none() || dir == Path::new("-") {
         return Err(PackageError::NoName(shown));
     }
+    if let Some(link) = link_out_of_repository(dir) {
+        return Err(write_error(&link)(ForeignEntry::Link.into()));
+    }
     let is_vacant = match dir.symlink_metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => true,
         Err(error) => return Err(write_error(dir)(error)),
@@ -167,7 +170,15 @@ pub fn vacant(storage: &Storage, dir: &Path, kind: PackageKind) -> Result<(), Pa
 struct Aside {
     path: PathBuf,
     kind: PackageKind,
-    archive: Option<ArchiveWriter>,
+    writer: PackageWriter,
+}
+
+/// What the files of a package are written with.
+enum PackageWriter {
+    Directory(DirectoryWriter),
+    Archive(ArchiveWriter),
+    /// The package is complete.
+    Closed,
 }
 
 impl Aside {
@@ -178,12 +189,14 @@ impl Aside {
         let mut number = 0_u32;
         loop {
             let path = parent(place).join(format!(".{name}.{}-{number}.part", std::process::id()));
-            let archive = match kind {
-                PackageKind::Archive => ArchiveWriter::create(&path).map(Some),
-                PackageKind::Copies | PackageKind::Links => umask::create_dir(&path).map(|()| None),
+            let writer = match kind {
+                PackageKind::Archive => ArchiveWriter::create(&path).map(PackageWriter::Archive),
+                PackageKind::Copies | PackageKind::Links => umask::create_dir(&path)
+                    .and_then(|()| DirectoryWriter::open(&path))
+                    .map(PackageWriter::Directory),
             };
-            match archive {
-                Ok(archive) => return Ok(Self { path, kind, archive }),
+            match writer {
+                Ok(writer) => return Ok(Self { path, kind, writer }),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
                 Err(error) => return Err(write_error(place)(error)),
             }
@@ -192,22 +205,26 @@ impl Aside {
 
     /// Adds a file or directory.
     fn add(&mut self, from: &Path, to: &str, stop: &AtomicBool) -> io::Result<()> {
-        match &mut self.archive {
-            Some(archive) => archive.add(from, to, stop),
-            None => make(self.kind, from, &self.path.join(to)),
+        match &mut self.writer {
+            PackageWriter::Archive(archive) => archive.add(from, to, stop),
+            PackageWriter::Directory(dir) if self.kind == PackageKind::Links => dir.link(from, to),
+            PackageWriter::Directory(dir) => dir.copy(from, to),
+            PackageWriter::Closed => Ok(()),
         }
     }
 
     /// Adds a text.
     fn text(&mut self, to: &str, text: &str) -> io::Result<()> {
-        match &mut self.archive {
-            Some(archive) => archive.text(to, text),
-            None => umask::write(self.path.join(to), text),
+        match &mut self.writer {
+            PackageWriter::Archive(archive) => archive.text(to, text),
+            PackageWriter::Directory(dir) => dir.write(to, text),
+            PackageWriter::Closed => Ok(()),
         }
     }
 
     fn publish(mut self, place: &Path) -> Result<(), PackageError> {
-        let Some(archive) = self.archive.take() else {
+        let PackageWriter::Archive(archive) = mem::replace(&mut self.writer, PackageWriter::Closed)
+        else {
             // An empty directory is replaced, and nothing else.
             return fs::rename(&self.path, place).map_err(write_error(place));
         };
@@ -260,36 +277,6 @@ fn written(place: &Path, kind: PackageKind, file: &str) -> PathBuf {
         PackageKind::Archive => place.to_owned(),
         PackageKind::Copies | PackageKind::Links => place.join(file),
     }
-}
-
-/// Makes a file of a package, with the directories that it is in.
-fn make(kind: PackageKind, from: &Path, to: &Path) -> io::Result<()> {
-    umask::create_dir_all(to.parent().unwrap_or(to))?;
-    match kind {
-        PackageKind::Links => symlink(from, to),
-        PackageKind::Copies | PackageKind::Archive => copy(from, to),
-    }
-}
-
-/// Copies a file or directory, which was checked. The copies may be written.
-pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
-    if !fs::metadata(from)?.is_dir() {
-        fs::copy(from, to)?;
-        let mode = fs::metadata(to)?.permissions().mode();
-        return fs::set_permissions(to, fs::Permissions::from_mode(mode | WRITE));
-    }
-    umask::create_dir(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let to = to.join(entry.file_name());
-        // Links of a value stay within it.
-        if entry.file_type()?.is_symlink() {
-            symlink(fs::read_link(entry.path())?, to)?;
-        } else {
-            copy(&entry.path(), &to)?;
-        }
-    }
-    Ok(())
 }
 
 /// The facts that a paper needs to name a result.

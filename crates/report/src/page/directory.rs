@@ -14,8 +14,10 @@ use std::path::{Path, PathBuf};
 use std::process;
 
 use ce_evaluate::session::WriteError;
+use ce_files::beneath::ForeignEntry;
 use ce_files::directory_writer::DirectoryWriter;
 use ce_files::umask;
+use ce_git::link_out_of_repository;
 use ce_model::digest::Digest;
 use ce_model::exit::{Exit, Explain};
 use ce_model::file_format::is_executed;
@@ -128,6 +130,7 @@ impl PageDirectory {
     ///
     /// Fails if it has other things, or cannot be made.
     pub fn new(path: &Path, force: bool) -> Result<Self, PageError> {
+        refuse_links(path)?;
         let opened = umask::create_dir_all(path).and_then(|()| DirectoryWriter::open(path));
         let writer = opened.map_err(|error| not_written(path, error))?;
         let mut it = Self { path: path.to_owned(), writer, made: Vec::new() };
@@ -310,6 +313,16 @@ impl MadeEntry {
         let parts: Vec<&str> = self.path.split('/').collect();
         matches!(parts[..], [FILES | PICTURES, name] if !name.is_empty() && !name.starts_with('.'))
     }
+}
+
+/// Refuses a path that leads where a repository says.
+///
+/// # Errors
+///
+/// Fails if it does.
+pub fn refuse_links(path: &Path) -> Result<(), WriteError> {
+    let link = link_out_of_repository(path);
+    link.map_or(Ok(()), |link| Err(not_written(&link, ForeignEntry::Link.into())))
 }
 
 /// Whether a file begins like a page.

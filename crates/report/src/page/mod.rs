@@ -16,7 +16,7 @@ mod plot;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-pub use self::directory::{PageDirectory, PageError, begins_as_page};
+pub use self::directory::{PageDirectory, PageError, begins_as_page, refuse_links};
 use super::compared_medians::significant;
 use super::terminal::harmless;
 use ce_model::digest::Blake3;

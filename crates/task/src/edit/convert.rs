@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use ce_files::umask;
+use ce_files::directory_writer::DirectoryWriter;
 use ce_git::{HeadError, Heads};
 use ce_model::expression::{
     DEFINITION, ExpressionNode, InputDefault, NodeKind, RuleFile, Text, WorkflowDirectories,
@@ -88,8 +88,9 @@ fn to_text(dir: &Path, force: Force) -> Result<Vec<String>, EditError> {
     }
     refuse_uncommitted(task, &PARTS, force)?;
     put_in_place(task, &[WORKFLOW_TEXT], &PARTS, |aside| {
-        let new = aside.join(WORKFLOW_TEXT);
-        umask::write(&new, contents).map_err(|source| write_error(&new, source))
+        let written =
+            DirectoryWriter::open(aside).and_then(|writer| writer.write(WORKFLOW_TEXT, contents));
+        written.map_err(|source| write_error(&aside.join(WORKFLOW_TEXT), source))
     })?;
     Ok(vec![WORKFLOW_TEXT.to_owned()])
 }

@@ -1,10 +1,8 @@
 //! Makes a task from nothing.
 
-use std::fs;
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use ce_files::directory_writer::DirectoryWriter;
 use ce_files::umask;
 use ce_model::expression::{
     Expression, ExpressionInput, ExpressionNode, NodeKind, Signature, WorkflowDirectories,
@@ -81,12 +79,8 @@ pub fn init(dir: &Path) -> Result<Created, EditError> {
         return Err(EditError::Exists(vec![place]));
     }
     let in_repository = create_repository(dir, &task)?;
-    let mut files = Vec::new();
-    for (path, contents, mode) in STUDY {
-        make_file(&task.join(path), contents, mode)?;
-        files.push(path.into());
-    }
-    Ok(Created { in_repository, files })
+    make_files(&task, &STUDY.map(|(path, contents, mode)| (path.to_owned(), contents, mode)))?;
+    Ok(Created { in_repository, files: STUDY.map(|(path, ..)| path.into()).into() })
 }
 
 /// Makes the directory of a task, and returns its real path.
@@ -114,15 +108,18 @@ fn create_repository(dir: &Path, task: &Path) -> Result<bool, EditError> {
     Ok(in_repository)
 }
 
-/// Makes a file that does not exist, and the directories that it is in.
-fn make_file(path: &Path, contents: &str, mode: u32) -> Result<(), EditError> {
-    if let Some(dir) = path.parent() {
-        umask::create_dir_all(dir).map_err(|source| write_error(dir, source))?;
+/// Makes files that do not exist, and the directories that they are in: through no link, which the repository may have brought.
+fn make_files(task: &Path, files: &[(String, &str, u32)]) -> Result<(), EditError> {
+    let writer = DirectoryWriter::open(task).map_err(|source| write_error(task, source))?;
+    for (path, contents, mode) in files {
+        let is_program = mode & 0o111 != 0;
+        let written = match is_program {
+            true => writer.write_program(path, contents),
+            false => writer.write(path, contents),
+        };
+        written.map_err(|source| write_error(&task.join(path), source))?;
     }
-    let file =
-        fs::OpenOptions::new().write(true).create_new(true).mode(umask::for_user(mode)).open(path);
-    file.and_then(|mut file| file.write_all(contents.as_bytes()))
-        .map_err(|source| write_error(path, source))
+    Ok(())
 }
 
 /// Makes a task with directories: a Git repository unless it is in one, a workflow, and the names of its
@@ -210,12 +207,12 @@ fn create_computation(task: &Path, name: &ComputationName) -> Result<Vec<PathBuf
         return Ok(Vec::new());
     }
     let place = Path::new(LIBRARY).join(name.as_str());
-    let dir = task.join(&place);
-    for (file, contents, mode) in
-        [("inputs", INPUT, 0o666), ("outputs", OUTPUT, 0o666), ("exec", EXEC, 0o777)]
-    {
-        make_file(&dir.join(file), &format!("{contents}\n"), mode)?;
-    }
+    let files = [("inputs", INPUT, 0o666), ("outputs", OUTPUT, 0o666), ("exec", EXEC, 0o777)];
+    let lines = files.map(|(file, contents, mode)| (file, format!("{contents}\n"), mode));
+    let files = lines.each_ref().map(|(file, contents, mode)| {
+        (format!("{LIBRARY}/{name}/{file}"), contents.as_str(), *mode)
+    });
+    make_files(task, &files)?;
     Ok(vec![place])
 }
 

@@ -11,9 +11,10 @@ pub use self::init::{Created, init, init_directories, is_file};
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use ce_files::directory_writer::DirectoryWriter;
 use ce_files::umask;
 use ce_git::HeadError;
 use ce_model::declaration::Declaration;
@@ -224,17 +225,17 @@ fn make_parts(
     defaults: &[Option<InputDefault>],
 ) -> io::Result<()> {
     make(&aside.join("workflow"), layout)?;
+    let writer = DirectoryWriter::open(aside)?;
     let lines: String = inputs.iter().map(|name| format!("{name}\n")).collect();
-    umask::write(aside.join("inputs"), lines)?;
+    writer.write("inputs", lines)?;
     for (name, default) in inputs.iter().zip(defaults) {
-        let path = aside.join("defaults").join(name.as_str());
-        if default.is_some() {
-            umask::create_dir_all(aside.join("defaults"))?;
-        }
+        let path = format!("defaults/{name}");
         match default {
             None => {}
-            Some(InputDefault::Text(text)) => umask::write(path, &**text)?,
-            Some(InputDefault::File(target)) => symlink(format!("../{target}"), path)?,
+            Some(InputDefault::Text(text)) => writer.write(&path, &**text)?,
+            Some(InputDefault::File(target)) => {
+                writer.link(Path::new(&format!("../{target}")), &path)?;
+            }
         }
     }
     Ok(())
@@ -246,30 +247,32 @@ fn make_parts(
 ///
 /// Fails if anything cannot be written. What was written before stays.
 pub fn make(dir: &Path, layout: &WorkflowDirectories) -> io::Result<()> {
+    umask::create_dir(dir)?;
+    let writer = DirectoryWriter::open(dir)?;
     for entry in &layout.entries {
-        let path = if entry.path.is_empty() { dir.to_owned() } else { dir.join(&entry.path) };
+        let path = &entry.path;
+        let at =
+            |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") };
         match &entry.kind {
-            WorkflowEntryKind::Link(target) => symlink(target, path)?,
+            WorkflowEntryKind::Link(target) => writer.link(Path::new(target), path)?,
             WorkflowEntryKind::Node { kind, value, files, outputs, inputs } => {
-                umask::create_dir(&path)?;
-                umask::write(path.join("kind"), format!("{kind}\n"))?;
+                if !path.is_empty() {
+                    writer.make_dir(path)?;
+                }
+                writer.write(&at("kind"), format!("{kind}\n"))?;
                 if *kind == NodeKind::Text.file() {
-                    umask::write(path.join("value"), &**value)?;
+                    writer.write(&at("value"), &**value)?;
                 } else if !value.is_empty() {
-                    umask::write(path.join("value"), format!("{value}\n"))?;
+                    writer.write(&at("value"), format!("{value}\n"))?;
                 }
                 for file in files {
-                    let path = path.join(&*file.name);
-                    if let Some(dir) = path.parent() {
-                        umask::create_dir_all(dir)?;
-                    }
-                    umask::write(path, file.contents())?;
+                    writer.write(&at(&file.name), file.contents())?;
                 }
                 if let Some(outputs) = outputs {
-                    umask::write(path.join("outputs"), outputs.lines())?;
+                    writer.write(&at("outputs"), outputs.lines())?;
                 }
                 if *inputs {
-                    umask::create_dir(path.join("inputs"))?;
+                    writer.make_dir(&at("inputs"))?;
                 }
             }
         }
