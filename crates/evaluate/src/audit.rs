@@ -458,10 +458,13 @@ impl AuditedCall {
                         let report = AuditReport { outputs, differing, ..report(Some(&usage)) };
                         return Ok(Some(TicketEnd::Audited(Box::new(report))));
                     }
-                    Err((stage, error)) => match watch.judge(error, usage.clone()) {
-                        Some(error) => (stage, Some(usage), error),
-                        None => return Ok(None),
-                    },
+                    Err(failed) => {
+                        let (stage, error) = *failed;
+                        match watch.judge(error, usage.clone()) {
+                            Some(error) => (stage, Some(usage), error),
+                            None => return Ok(None),
+                        }
+                    }
                 }
             }
             Ok(Ended::Failed(failed)) => {

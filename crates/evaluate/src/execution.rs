@@ -310,7 +310,8 @@ impl<'e, 'a> CallRunner<'e, 'a> {
                     // The work of a suspended call ran elsewhere, on an unknown host.
                     (execution.host_kind, execution.machine) = (None, None);
                 }
-                return stage.seal(call, execution).map_err(|(stage, error)| {
+                return stage.seal(call, execution).map_err(|failed| {
+                    let (stage, error) = *failed;
                     let Some(error) = watch.judge(error, usage) else {
                         return Outcome::Absent(name.clone(), Absence::Interrupted);
                     };

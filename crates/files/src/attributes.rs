@@ -146,3 +146,51 @@ fn is_made(name: &[u8]) -> bool {
         .iter()
         .any(|begin| name.starts_with(begin))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File, Permissions};
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+    use rustix::fs::{XattrFlags, fsetxattr};
+
+    use super::*;
+
+    #[test]
+    fn whatever_its_owner_has_set_is_taken_away() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, go_on) = (dir.path().join("file"), AtomicBool::new(false));
+        let mut sealing = Sealing::like(File::open(dir.path()).unwrap(), &go_on).unwrap();
+        let mut times = Vec::new();
+        for mode in [0o6755, 0o1444, 0o000, 0o4000] {
+            fs::write(&path, "contents").unwrap();
+            let file = File::open(&path).unwrap();
+            // Where a file system has none of these, there is nothing to be taken away.
+            let _no_attributes = fsetxattr(&file, "user.mark", b"x", XattrFlags::empty());
+            let _no_flags = ioctl_setflags(&file, IFlags::NODUMP | IFlags::NOATIME);
+            file.set_permissions(Permissions::from_mode(mode)).unwrap();
+            file.set_modified(UNIX_EPOCH).unwrap();
+            sealing.set(&file, Mode::from_raw_mode(0o444)).unwrap();
+            let (about, own) = (file.metadata().unwrap(), dir.path().metadata().unwrap());
+            assert_eq!(
+                (about.mode() & 0o7777, about.uid(), about.gid()),
+                (0o444, own.uid(), own.gid())
+            );
+            assert!(matches!(flistxattr_query(&file), Ok(0) | Err(Errno::NOTSUP)));
+            assert!(!ioctl_getflags(&file).is_ok_and(|flags| flags.intersects(FLAGS)));
+            times.push((about.mtime(), about.mtime_nsec()));
+            fs::remove_file(&path).unwrap();
+        }
+        assert!(times[0].0 > 0 && times.is_sorted_by(|one, other| one < other), "{times:?}");
+    }
+
+    #[test]
+    fn labels_of_the_host_stay() {
+        for made in ["user.x", "trusted.x", "security.capability", "system.posix_acl_default"] {
+            assert!(is_made(made.as_bytes()), "{made}");
+        }
+        for other in ["security.selinux", "security.ima", "system.nfs4_acl", "lustre.lov"] {
+            assert!(!is_made(other.as_bytes()), "{other}");
+        }
+    }
+}

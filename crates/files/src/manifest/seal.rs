@@ -42,13 +42,12 @@ pub fn seal(top: &OwnedFd, shared: u32, mut made: Made<'_, '_>) -> Result<(), Di
             [] => mode & 0o777 | 0o700 | shared & 0o2000,
             _ => sealed_directory(mode, shared),
         });
-        match &mut made {
-            Made::ByComputation(sealing) => {
-                sealing.set(descent.directory(), mode).map_err(wrong)?
-            }
-            Made::Here if descent.path().is_empty() => {}
-            Made::Here => fchmod(descent.directory(), mode).map_err(wrong)?,
-        }
+        let set = match &mut made {
+            Made::ByComputation(sealing) => sealing.set(descent.directory(), mode),
+            Made::Here if descent.path().is_empty() => Ok(()),
+            Made::Here => fchmod(descent.directory(), mode),
+        };
+        set.map_err(wrong)?;
         let mut names = names(descent.directory(), &mut listing).map_err(wrong)?;
         // So times are in the same order on every file system.
         names.sort_unstable();

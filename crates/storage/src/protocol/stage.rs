@@ -403,7 +403,7 @@ impl<'a> Stage<'a> {
         self,
         call: Call<'_>,
         execution: Execution,
-    ) -> Result<Sealed<'a>, (Self, PublishError)> {
+    ) -> Result<Sealed<'a>, Box<(Self, PublishError)>> {
         let is_accessible = match self.writable_area {
             WritableArea::Outbox => self.storage.root.disk.make_accessible(&self.outbox()),
             WritableArea::Anywhere | WritableArea::Stage => Ok(()),
@@ -411,11 +411,11 @@ impl<'a> Stage<'a> {
         let copied = is_accessible.map_err(PublishError::from);
         let stage = match copied.and_then(|()| self.copied(call.outputs)) {
             Ok(copied) => copied.unwrap_or(self),
-            Err(error) => return Err((self, error)),
+            Err(error) => return Err(Box::new((self, error))),
         };
         match stage.take(call, execution) {
             Ok(files) => Ok(Sealed { stage, files }),
-            Err(error) => Err((stage, error)),
+            Err(error) => Err(Box::new((stage, error))),
         }
     }
 
@@ -713,7 +713,7 @@ mod tests {
             taken_over: None,
             trusted_tree: false,
         };
-        let sealed = stage.seal(call, execution).map_err(|(_, error)| error).unwrap();
+        let sealed = stage.seal(call, execution).map_err(|failed| failed.1).unwrap();
         sealed.publish(call, name, Precedence::Recorded).unwrap();
     }
 
