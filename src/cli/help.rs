@@ -5,6 +5,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use ce_executor::note_unwritten;
 use clap::Command;
 use clap::builder::{StyledStr, Styles};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -400,9 +401,11 @@ fn is_in_command(error: &clap::Error, program: &str, words: &[String]) -> bool {
 pub(super) fn print_clap(error: &clap::Error) -> io::Result<()> {
     let text = coloured(&error.render().ansi().to_string());
     if error.use_stderr() {
-        anstream::stderr().write_all(text.as_bytes())
+        let written = anstream::stderr().write_all(text.as_bytes());
+        written.inspect_err(|error| note_unwritten(io::stderr(), error))
     } else {
-        anstream::stdout().write_all(text.as_bytes())
+        let written = anstream::stdout().write_all(text.as_bytes());
+        written.inspect_err(|error| note_unwritten(io::stdout(), error))
     }
 }
 

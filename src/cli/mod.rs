@@ -88,6 +88,9 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// The number of SIGHUP.
+const HANG_UP: u8 = 1;
+
 /// Executes this program again without the variables by which Git tells a hook of its repository. gix and programs that are started would
 /// obey them in other repositories, too, such as submodules. Returns if there are none, or that fails.
 fn forget_repository() -> Option<ExitCode> {
@@ -147,6 +150,10 @@ fn run_tool<T: Tool>() -> ExitCode {
 fn ended<T: Tool>(result: Result<Exit, Error>) -> ExitCode {
     match result {
         Ok(exit) => exit.into(),
+        // Its terminal is gone.
+        Err(error) if error.of::<OutputError>().is_some() && ce_executor::has_hung_up() => {
+            Exit::Interrupted(HANG_UP).into()
+        }
         // The tool stopped at the closed pipe, as in `ce-sym | head`: its reader has enough.
         Err(error) if is_broken_pipe(&error) => Exit::Done.into(),
         Err(error) => {

@@ -1,6 +1,13 @@
 //! The programs beside `ce-run`, and `ce`, which holds them all.
 
+use std::fs::File;
+use std::io::pipe;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::Stdio;
+
 use crate::lab::Lab;
+use crate::terminal;
 
 const TASK: &str = "Inputs: 'x', 'y'\n(add (mul INPUT('x') INPUT('y'))[0] INPUT('x'))[0]";
 
@@ -82,4 +89,58 @@ fn all_ways_to_ask_for_help_agree() {
         assert_eq!(help(&["help", command]), help(&[command, "--help"]));
     }
     lab.run("ce", &["help", "rum"]).exit(2).says("a similar value exists: 'run'");
+}
+
+/// Commands that print in every way.
+const PRINTING: [&[&str]; 20] = [
+    &["--help"],
+    &["help", "run"],
+    &["--version"],
+    &["completions", "bash"],
+    &["nonsense"],
+    &["run", "-n", "../storage", "../data/x", "../data/y"],
+    &["run", "--json", "-n", "../storage", "../data/x", "../data/y"],
+    &["run", "--no-isolate", "--no-sync", "../storage", "../data/y", "../data/x"],
+    &["sym"],
+    &["check"],
+    &["viz"],
+    &["log", "../storage"],
+    &["show", "../storage"],
+    &["status", "../storage"],
+    &["explain", "../storage", "../data/x", "../data/y"],
+    &["verify", "../storage"],
+    &["gc", "-n", "../storage"],
+    &["commits", "."],
+    &["diff", "HEAD", "HEAD", "../storage", "../data/x", "../data/y"],
+    &["table", "../storage"],
+];
+
+#[test]
+fn no_command_panics_where_nothing_can_be_written() {
+    let lab = Lab::task(TASK).commit();
+    lab.ce_run(&["--no-sync"]).exit(0);
+    let full = || File::options().write(true).open("/dev/full").unwrap().into();
+    let closed = || pipe().unwrap().1.into();
+    let outputs: [(&str, &dyn Fn() -> OwnedFd); 3] =
+        [("/dev/full", &full), ("a pipe", &closed), ("a terminal", &terminal::gone)];
+    for arguments in PRINTING {
+        let prints = !lab.run("ce", arguments).stdout.is_empty();
+        for (what, open) in outputs {
+            for (out, err) in [(true, true), (true, false), (false, true)] {
+                let mut ce = lab.command("ce");
+                let stream = |is_broken| if is_broken { open().into() } else { Stdio::null() };
+                ce.args(arguments).stdout(stream(out)).stderr(stream(err));
+                let status = ce.status().unwrap();
+                // Whoever has handlers of signals ends by itself.
+                let is_hung_up = status.signal() == Some(1) || status.code() == Some(129);
+                let is_right = match what {
+                    "a terminal" if out && prints => is_hung_up,
+                    "a terminal" => is_hung_up || status.code().is_some_and(|it| it < 6),
+                    _ => status.code().is_some_and(|it| it < 6),
+                };
+                assert!(is_right, "{arguments:?} at {what}, {out} {err}: {status}");
+                assert!(lab.is_tidy(), "{arguments:?} at {what}");
+            }
+        }
+    }
 }

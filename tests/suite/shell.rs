@@ -264,3 +264,17 @@ fn a_shell_has_a_terminal_and_ctrl_c_goes_to_what_it_runs() {
     assert_eq!(terminal.end().0.code(), Some(5));
     assert!(lab.is_tidy());
 }
+
+#[test]
+fn a_shell_ends_with_its_terminal() {
+    for starter in [&["setsid", "--ctty"][..], &["setsid"]] {
+        let lab = lab();
+        let mut command = lab.command("ce");
+        command.args(["shell", "../storage", &call(&lab, "bad")]);
+        let mut terminal = Terminal::start_through(starter, &command, 80, Shown::Both);
+        terminal.type_in("echo be''gun\n");
+        terminal.await_text("begun");
+        assert_eq!(terminal.hang_up().end().code(), Some(129), "{starter:?}");
+        assert!(lab.is_tidy());
+    }
+}

@@ -1,14 +1,15 @@
 //! A program at a pseudo-terminal: what it shows there, and what is typed.
 
 use std::fs::File;
-use std::io::{Read, Write};
-use std::os::fd::OwnedFd;
+use std::io::{PipeWriter, Read, Write, pipe};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
-use std::thread;
-use std::time::Instant;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
@@ -28,27 +29,34 @@ pub(crate) struct Terminal {
     child: Child,
     typed: File,
     pieces: mpsc::Receiver<Vec<u8>>,
+    /// Ends the reader as soon as it goes.
+    reads: PipeWriter,
+    reader: JoinHandle<()>,
     text: String,
 }
 
 impl Terminal {
     /// Starts a program at a terminal with so many columns.
     pub(crate) fn start(command: &Command, columns: u16, shown: Shown) -> Self {
-        let master =
-            openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
-        grantpt(&master).unwrap();
-        unlockpt(&master).unwrap();
+        Self::start_through(&["setsid", "--ctty"], command, columns, shown)
+    }
+
+    /// Does the same through another program, which may let the terminal be none that sends signals.
+    pub(crate) fn start_through(
+        starter: &[&str],
+        command: &Command,
+        columns: u16,
+        shown: Shown,
+    ) -> Self {
+        let (master, slave) = open_pair();
         let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         tcsetwinsize(&master, size).unwrap();
-        let path = std::ffi::OsString::from_vec(ptsname(&master, Vec::new()).unwrap().into_bytes());
-        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let slave: OwnedFd = open(path, flags, Mode::empty()).unwrap();
         let stream = |is_shown: bool| match is_shown {
             true => Stdio::from(slave.try_clone().unwrap()),
             false => Stdio::null(),
         };
         // Becomes the program itself, since it leads no process group.
-        let mut command = through(&["setsid", "--ctty"], command);
+        let mut command = through(starter, command);
         if !command.get_envs().any(|(name, _)| name == "TERM") {
             command.env("TERM", "xterm");
         }
@@ -57,14 +65,31 @@ impl Terminal {
         let child = command.spawn().unwrap();
         let (master, (sender, pieces)) = (File::from(master), mpsc::channel());
         let mut output = master.try_clone().unwrap();
+        let (end, reads) = pipe().unwrap();
         // Reading fails when nobody has the terminal any more.
-        thread::spawn(move || {
+        let reader = thread::spawn(move || {
             let mut piece = [0; 4096];
-            while let Ok(count @ 1..) = output.read(&mut piece) {
+            loop {
+                let mut ready = [&output.as_fd(), &end.as_fd()]
+                    .map(|it| PollFd::from_borrowed_fd(*it, PollFlags::IN));
+                poll(&mut ready, None).unwrap();
+                if !ready[1].revents().is_empty() {
+                    return;
+                }
+                let Ok(count @ 1..) = output.read(&mut piece) else { return };
                 drop(sender.send(piece[..count].to_vec()));
             }
         });
-        Self { child, typed: master, pieces, text: String::new() }
+        Self { child, typed: master, pieces, reads, reader, text: String::new() }
+    }
+
+    /// Closes the terminal, as a window is closed.
+    pub(crate) fn hang_up(self) -> HungUp {
+        let Self { child, typed, reads, reader, .. } = self;
+        drop(reads);
+        reader.join().unwrap();
+        drop(typed);
+        HungUp(child)
     }
 
     /// Types something.
@@ -105,6 +130,43 @@ impl Terminal {
         }
         (self.child.wait().unwrap(), self.text)
     }
+}
+
+/// A program whose terminal is gone.
+pub(crate) struct HungUp(Child);
+
+impl HungUp {
+    /// Waits for the end of the program.
+    #[track_caller]
+    pub(crate) fn end(mut self) -> ExitStatus {
+        let begun = Instant::now();
+        loop {
+            match self.0.try_wait().unwrap() {
+                Some(status) => return status,
+                None if begun.elapsed() < PATIENCE => thread::sleep(Duration::from_millis(5)),
+                None => {
+                    drop(self.0.kill());
+                    panic!("the program hangs");
+                }
+            }
+        }
+    }
+}
+
+/// Opens a terminal. Returns both of its ends.
+fn open_pair() -> (OwnedFd, OwnedFd) {
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
+    let path = std::ffi::OsString::from_vec(ptsname(&master, Vec::new()).unwrap().into_bytes());
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let slave = open(path, flags, Mode::empty()).unwrap();
+    (master, slave)
+}
+
+/// A terminal that is gone.
+pub(crate) fn gone() -> OwnedFd {
+    open_pair().1
 }
 
 /// The lines that a terminal with so many columns has shown, one after the other, without colours and without empty lines. A

@@ -19,6 +19,7 @@ use super::{CallError, Exports, WorkerQueue};
 use ce_executor::{
     CallProgram, Completion, Ended, ExecuteError, Executor, Failed, InputFile, Inspection,
     Invocation, Isolation, OutputFile, SUSPENDED, Span, Status, Usage, VerifiedPath,
+    note_unwritten,
 };
 use ce_model::access::{InputLabel, Rule};
 use ce_model::name::{is_directory, numbered};
@@ -566,7 +567,9 @@ pub fn inspect(
     let status = launcher.execute(&mut launch, invocation)?;
     if !has_terminal && let Ok(mut log) = File::open(launch.stage.log()) {
         // A reader who has closed the output wants no more of it.
-        drop(io::copy(&mut log, out));
+        if let Err(error) = io::copy(&mut log, out) {
+            note_unwritten(io::stdout(), &error);
+        }
     }
     Ok(status)
 }

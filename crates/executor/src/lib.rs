@@ -28,8 +28,8 @@ pub use self::invocation::{
 pub use self::local::{GRACE, Local};
 pub use self::open_files::raise_open_files;
 pub use self::own_process::{
-    Detach, Leaving, TerminalRelay, detach, is_terminal, outlive_typed_signals, reset_signals,
-    was_ignored,
+    Detach, Leaving, TerminalRelay, detach, has_hung_up, is_terminal, note_unwritten,
+    outlive_typed_signals, reset_signals, was_ignored,
 };
 pub use self::sandbox::{
     COMPUTATION, INPUTS, OUTPUTS, Sandbox, SandboxError, installation, interpreter, is_shown, links,

@@ -2,23 +2,27 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 
 use fork::{Fork, fork};
 use nix::sys::signal::SigSet;
-use rustix::fs::{Mode, OFlags, open};
+use rustix::fs::{FileType, Mode, OFlags, fstat, open};
+use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, WaitOptions, setsid, waitpid};
+use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, setsid, waitpid};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 use rustix::termios::{
     OptionalActions, Termios, isatty, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize,
 };
-use signal_hook::consts::{FORBIDDEN, SIGCHLD, SIGINT, SIGPIPE, SIGQUIT, SIGWINCH, SIGXFSZ};
+use signal_hook::consts::{
+    FORBIDDEN, SIGCHLD, SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGWINCH, SIGXFSZ,
+};
 use signal_hook::flag;
 use signal_hook::iterator::{Handle, Signals};
 
@@ -50,6 +54,27 @@ pub fn outlive_typed_signals() {
     for signal in [SIGINT, SIGQUIT] {
         let _caught = flag::register(signal, Arc::default());
     }
+}
+
+/// Whether an output of this program was a terminal that is gone.
+static HAS_HUNG_UP: AtomicBool = AtomicBool::new(false);
+
+/// Takes note that an output could not be written. If that was a terminal, which is gone, the program ends as by SIGHUP: the terminal's own
+/// signal reaches only some of its processes, and maybe later.
+pub fn note_unwritten(output: impl AsFd, error: &io::Error) {
+    let is_device = |mode| FileType::from_raw_mode(mode) == FileType::CharacterDevice;
+    let is_gone = error.raw_os_error() == Some(Errno::IO.raw_os_error())
+        && fstat(&output).is_ok_and(|stat| is_device(stat.st_mode))
+        && !isatty(&output);
+    if is_gone && !was_ignored(SIGHUP) && !HAS_HUNG_UP.swap(true, Ordering::SeqCst) {
+        // A process may always send itself a signal.
+        let _sent = kill_process(getpid(), Signal::HUP);
+    }
+}
+
+/// Whether the program ends because its terminal is gone.
+pub fn has_hung_up() -> bool {
+    HAS_HUNG_UP.load(Ordering::SeqCst)
 }
 
 /// Whether a signal was ignored when this program started: then it is to go on having no effect.
@@ -164,7 +189,11 @@ impl TerminalRelay {
         raw.make_raw();
         tcsetattr(io::stdin(), OptionalActions::Now, &raw)?;
         // This thread ends with the process: it may wait forever for the next key.
-        thread::Builder::new().spawn(move || pass(&mut io::stdin().lock(), &mut typed))?;
+        thread::Builder::new().spawn(move || {
+            pass(&mut io::stdin().lock(), &mut typed);
+            // A terminal that is gone has nothing to be read, either.
+            note_unwritten(io::stdin(), &Errno::IO.into());
+        })?;
         let shows = thread::Builder::new().spawn(move || pass(&mut shown, &mut io::stdout()))?;
         Ok(Self { path, saved, slave: Some(slave), shows: Some(shows), resizes })
     }
@@ -187,15 +216,15 @@ impl Drop for TerminalRelay {
     }
 }
 
-/// Passes bytes on as they come, until there are no more: a terminal without any process is an error.
+/// Passes bytes on as they come, until there are no more, or nobody takes them: a terminal without any process is an error.
 fn pass(from: &mut dyn Read, to: &mut dyn Write) {
     let mut piece = [0; 4096];
     loop {
         match from.read(&mut piece) {
             Ok(0) => return,
             Ok(count) => {
-                if to.write_all(&piece[..count]).and_then(|()| to.flush()).is_err() {
-                    return;
+                if let Err(error) = to.write_all(&piece[..count]).and_then(|()| to.flush()) {
+                    return note_unwritten(io::stdout(), &error);
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -206,7 +235,6 @@ fn pass(from: &mut dyn Read, to: &mut dyn Write) {
 
 #[cfg(test)]
 mod tests {
-    use signal_hook::consts::SIGHUP;
 
     use super::*;
 

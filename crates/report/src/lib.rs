@@ -18,6 +18,7 @@ mod package;
 mod page;
 mod printer;
 mod progress;
+mod screen;
 mod status;
 mod table;
 mod terminal;
@@ -25,7 +26,7 @@ mod tree;
 
 use std::borrow::Cow;
 use std::fmt;
-use std::io::{self, Write as _};
+use std::io;
 
 use serde::Serialize;
 
@@ -74,8 +75,7 @@ pub fn say(program: &str, text: &dyn fmt::Display) {
     let text = text.to_string();
     let lines: Vec<Cow<'_, str>> = text.split('\n').map(harmless).collect();
     terminal::before_message();
-    // If standard error is closed, the message is lost.
-    drop(writeln!(io::stderr(), "{program}: {}", lines.join("\n")));
+    terminal::write_error(&format!("{program}: {}\n", lines.join("\n")));
 }
 
 /// Prints a value as a JSON object in a line.

@@ -14,6 +14,7 @@ use std::{mem, panic, thread};
 
 use super::calls::title;
 use super::failures::trouble_in_words;
+use super::screen::{COLUMNS, draw_target};
 use super::terminal::terminal_width;
 use super::{harmless, say};
 use ce_evaluate::session::{Frontend, InputReading};
@@ -24,7 +25,7 @@ use ce_model::humanize::clock;
 use ce_model::plan::CallId;
 use ce_model::task::ComputationId;
 use ce_storage::records::{FailedTitle, Provenance, RunState, RunningCall};
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use jiff::Timestamp;
 
 /// The shortest time between changes of the display.
@@ -41,9 +42,6 @@ const MIN_DURATION: Duration = Duration::from_millis(1);
 
 /// The time after which it is estimated how long the run will take.
 const MIN_ESTIMATE: Duration = Duration::from_secs(2);
-
-/// The width of a terminal that does not tell its own.
-const COLUMNS: usize = 80;
 
 /// A progress display.
 pub struct Progress<'a> {
@@ -78,8 +76,7 @@ pub struct Progress<'a> {
 impl<'a> Progress<'a> {
     /// A display without progress; hidden unless `visible`.
     pub fn new(evaluation: &'a Evaluation, visible: bool) -> Self {
-        let target =
-            if visible { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let target = draw_target(visible);
         let all = MultiProgress::with_draw_target(target);
         let total = ProgressBar::new_spinner();
         let style = ProgressStyle::with_template("{wide_msg}");
@@ -391,8 +388,7 @@ impl Bar {
     }
 
     fn with(visible: bool, text: &str) -> Self {
-        let target =
-            if visible { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let target = draw_target(visible);
         let bar = ProgressBar::with_draw_target(None, target);
         let style = ProgressStyle::with_template(text);
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));

@@ -13,6 +13,7 @@ use std::process::{Command, Stdio};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::{env, mem, str};
 
+use ce_executor::note_unwritten;
 use ce_files::umask;
 use ce_model::humanize::is_misleading;
 use rustix::termios::tcgetwinsize;
@@ -41,36 +42,50 @@ fn buffer() -> MutexGuard<'static, Buffer> {
     BUFFER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Does something with the buffer, and takes note of a terminal that is gone.
+fn written<T>(write: impl FnOnce(&mut Buffer) -> io::Result<T>) -> io::Result<T> {
+    write(&mut buffer()).inspect_err(|error| note_unwritten(io::stdout(), error))
+}
+
+/// Writes a text to standard error. If that cannot be written, the text is lost.
+pub(super) fn write_error(text: &str) {
+    if let Err(error) = io::stderr().write_all(text.as_bytes()) {
+        note_unwritten(io::stderr(), &error);
+    }
+}
+
 impl Output {
     /// Clears the screen, if it is a terminal.
     pub fn clear_screen(self) -> io::Result<()> {
-        let Buffer { file, terminal } = &mut *buffer();
-        if terminal.is_some() { file.write_all(CLEAR) } else { Ok(()) }
+        written(|Buffer { file, terminal }| match terminal {
+            Some(_) => file.write_all(CLEAR),
+            None => Ok(()),
+        })
     }
 
     /// Writes what is left at the end of the program.
     pub fn end(self) -> io::Result<()> {
-        let Buffer { file, terminal } = &mut *buffer();
-        if let Some(terminal) = terminal {
-            file.write_all(terminal.end().as_bytes())?;
-        }
-        file.flush()
+        written(|Buffer { file, terminal }| {
+            if let Some(terminal) = terminal {
+                file.write_all(terminal.end().as_bytes())?;
+            }
+            file.flush()
+        })
     }
 }
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let Buffer { file, terminal } = &mut *buffer();
-        match terminal {
+        written(|Buffer { file, terminal }| match terminal {
             Some(terminal) => {
                 file.write_all(terminal.shown(bytes).as_bytes()).map(|()| bytes.len())
             }
             None => file.write(bytes),
-        }
+        })
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        buffer().file.flush()
+        written(|buffer| buffer.file.flush())
     }
 }
 

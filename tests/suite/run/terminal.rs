@@ -240,3 +240,43 @@ fn a_sum_comes_after_what_it_sums_up() {
     let (results, sum) = text.split_once("ce: ").unwrap();
     assert!(results.contains("storage/c_add/") && sum.starts_with("would collect"), "{text:?}");
 }
+
+/// A run at a terminal whose call waits, and writes down that it was asked to end.
+fn asked(starter: &[&str], shown: Shown) -> (Lab, Terminal, Never) {
+    let wait = r#"trap 'echo x >"$LAB_ASKED"; exit 1' TERM
+        exec 3>"$LAB_MEET"; echo here >&3
+        cat "$LAB_WAIT" & wait $!; cat "$1" >"$2""#;
+    let text = "Inputs: 'x', 'y'\n(add (mul INPUT('x') INPUT('y'))[0] (wait INPUT('x'))[0])[0]";
+    let lab = Lab::task(text).computation("wait", "a", "b", wait).with_storage().commit();
+    let (meet, never) = (lab.path("meet"), lab.path("never"));
+    let (fifo, mut command) = (Fifo::new(&meet), lab.evaluation(&["--no-sync", "-j2"]));
+    command.env("LAB_MEET", &meet).env("LAB_WAIT", &never).env("LAB_ASKED", lab.path("asked"));
+    let never = Never::new(never);
+    let mut terminal = Terminal::start_through(starter, &command, 100, shown);
+    assert_eq!(fifo.line(), "here");
+    terminal.await_text("1/3 calls, ");
+    (lab, terminal, never)
+}
+
+#[test]
+fn a_terminal_that_is_closed_ends_a_run_as_a_hang_up_does() {
+    // The second terminal sends no signal.
+    for starter in [&["setsid", "--ctty"][..], &["setsid"]] {
+        for shown in [Shown::Both, Shown::Errors] {
+            let (lab, terminal, _never) = asked(starter, shown);
+            let status = terminal.hang_up().end();
+            assert_eq!(status.code(), Some(129), "{starter:?} {shown:?}: {status}");
+            assert!(lab.path("asked").exists() && lab.is_tidy(), "{starter:?} {shown:?}");
+        }
+    }
+}
+
+#[test]
+fn a_run_that_ignores_hang_ups_goes_on_without_its_terminal() {
+    let starter = ["env", "--ignore-signal=HUP", "setsid", "--ctty"];
+    let (lab, terminal, never) = asked(&starter, Shown::Errors);
+    let run = terminal.hang_up();
+    never.let_go();
+    assert_eq!(run.end().code(), Some(0));
+    assert!(!lab.path("asked").exists() && lab.is_tidy());
+}

@@ -37,7 +37,7 @@ pub(super) struct Interrupts {
 }
 
 impl Interrupts {
-    /// Begins to watch; the first signal cancels the executor, a second one kills.
+    /// Begins to watch; the first signal cancels the executor, a second one kills, unless that is SIGHUP.
     pub(super) fn watch(executor: &Arc<dyn Executor>) -> io::Result<Self> {
         Self::of_run(executor, false)
     }
@@ -72,7 +72,12 @@ impl Interrupts {
                     (before == 0 || before == HANDOVER).then_some(number)
                 });
                 ask.store(true, Ordering::SeqCst);
-                if before == Ok(0) { interrupt() } else { killed.kill() }
+                match before {
+                    Ok(0) => interrupt(),
+                    // A terminal that is closed, its shell and a failed write each send one.
+                    _ if signal == SIGHUP => {}
+                    _ => killed.kill(),
+                }
             }
         })?;
         Ok(Self { caught, asked, handle })
@@ -122,7 +127,8 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Begins to watch; the first signal asks, a second one ends the program.
+    /// Begins to watch; the first signal asks, a second one ends the program. SIGHUP comes several times when a terminal is closed, and only
+    /// asks.
     ///
     /// # Errors
     ///
@@ -132,7 +138,9 @@ impl Stop {
         for signal in signals() {
             let number = usize::try_from(signal).unwrap_or_default();
             flag::register_usize(signal, Arc::clone(&stop.signal), number)?;
-            flag::register_conditional_default(signal, Arc::clone(&stop.asked))?;
+            if signal != SIGHUP {
+                flag::register_conditional_default(signal, Arc::clone(&stop.asked))?;
+            }
             flag::register(signal, Arc::clone(&stop.asked))?;
         }
         // A signal that came between these registrations has left its number only.
