@@ -1,10 +1,19 @@
 //! Every damage is reported, nothing else is, and what is set aside is made again.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Lines};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
 
 use crate::arith::{Arith, Printed, RUN};
 #[cfg(debug_assertions)]
 use crate::faults::stride;
+use crate::lab::Lab;
+use crate::needs::needs;
+use crate::program::{Ran, Running};
 
 const PRODUCT: &str = "c_mul/COMMIT/00/ad48103e4fc7_5d9474c0309b";
 const REMAINDER: &str = "c_divmod/COMMIT/01/ad48103e4fc7_5d9474c0309b";
@@ -239,4 +248,80 @@ fn a_storage_must_be_there_and_is_not_made() {
         assert!(found.err.contains("cannot open the storage nowhere"), "{found:?}");
         assert!(!arith.path("../nowhere").exists());
     }
+}
+
+/// Takes a lease on a file, says so, and says when it is asked for it. It gives the lease back then, if it is told to.
+const HOLDER: &str = r#"
+import fcntl, os, signal, sys, time
+file = os.open(sys.argv[1], os.O_RDONLY)
+def asked(*_):
+    print("asked", flush=True)
+    if sys.argv[2] == "gives":
+        fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+signal.signal(signal.SIGIO, asked)
+while True:
+    try:
+        fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        break
+    except BlockingIOError:
+        # A process that is being started has the files of its parent for a moment.
+        time.sleep(0.01)
+print("held", flush=True)
+while True:
+    signal.pause()
+"#;
+
+/// A program that holds a lease on a file. It ends with this value.
+struct Lease(Child, Lines<BufReader<ChildStdout>>);
+
+impl Lease {
+    fn take(file: &Path, how: &str) -> Self {
+        let mut python = Command::new("python3");
+        python.args(["-c", HOLDER]).arg(file).arg(how).stdout(Stdio::piped());
+        let mut child = python.spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut lease = Self(child, lines);
+        lease.says("held");
+        lease
+    }
+
+    #[track_caller]
+    fn says(&mut self, what: &str) {
+        assert_eq!(self.1.next().unwrap().unwrap(), what);
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+#[test]
+fn a_file_under_a_lease_is_waited_for_and_not_damaged() {
+    needs(&["python3"]);
+    let lab = Lab::task("Inputs: 'x', 'y'\n(add INPUT('x') INPUT('y'))[0]").commit();
+    lab.ce_run(&["--no-sync"]).exit(0);
+    let name = lab.storage().into_iter().find(|it| it.contains("c_add/") && it.contains("/00/"));
+    let output = lab.path("storage").join(name.unwrap());
+    let mut lease = Lease::take(&output, "gives");
+    lab.run("ce", &["verify", "../storage"]).exit(0).says("0 wrong");
+    lease.says("asked");
+    drop(lease);
+    // An input of a user.
+    fs::write(lab.path("data/x"), "another\n").unwrap();
+    let mut lease = Lease::take(&lab.path("data/x"), "gives");
+    lab.ce_run(&["-n", "--no-sync"]).exit(3);
+    lease.says("asked");
+    drop(lease);
+    // One that is kept: for 45 seconds the kernel lets nobody have the file.
+    let mut lease = Lease::take(&output, "keeps");
+    let begun = Instant::now();
+    let verify = Running::start(lab.command("ce").args(["verify", "../storage"]));
+    lease.says("asked");
+    verify.signal(Signal::INT);
+    let ran = Ran::new(&lab, verify.output()).exit(130);
+    assert!(!ran.stderr.contains("wrong") || ran.stderr.contains("0 wrong"), "{}", ran.stderr);
+    assert!(begun.elapsed() < Duration::from_secs(40), "{:?}", begun.elapsed());
 }

@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ce_files::umask;
+use ce_files::{open_leased, umask};
 use ce_model::access::Access;
 use ce_model::digest::{Digest, ObjectId};
 use ce_model::resources::{Resources, TaskLauncher};
@@ -284,7 +284,7 @@ pub fn head(path: &Path, bytes: u64) -> io::Result<Vec<u8>> {
 /// Opens a plain file for reading; returns its size, too. A FIFO, for example, is refused.
 fn open_plain(path: &Path, flags: OFlags) -> io::Result<(File, u64)> {
     let flags = flags | OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = File::from(open(path, flags, Mode::empty())?);
+    let file = File::from(open_leased(|| false, || open(path, flags, Mode::empty()))?);
     let metadata = file.metadata()?;
     if !metadata.is_file() {
         return Err(io::Error::other("it is not a plain file"));

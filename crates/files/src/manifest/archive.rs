@@ -17,6 +17,7 @@ use super::format::{EntryKind, Manifest, ManifestEntry};
 use super::hash_files::{FileCopy, make_way};
 use super::scan::{Descent, Scan};
 use super::{DirectoryError, split_path};
+use crate::open_leased;
 
 /// The end of the manifest and the empty line after it. No manifest has an empty line.
 const END: &[u8] = b"\n\n";
@@ -273,7 +274,8 @@ impl Scan {
 fn open(directory: &OwnedFd, path: &[u8]) -> Result<File, DirectoryError> {
     // Should it be a FIFO by now, opening it does not wait.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = openat(directory, split_path(path).1, flags, Mode::empty());
+    let name = split_path(path).1;
+    let file = open_leased(|| false, || openat(directory, name, flags, Mode::empty()));
     Ok(file.map_err(|error| DirectoryError::of(path, error))?.into())
 }
 

@@ -18,7 +18,7 @@ use super::format::{EntryKind, Manifest, ManifestEntry};
 use super::scan::{Descent, Scan, Watch};
 use super::{DirectoryError, split_path};
 use crate::cache::FileStat;
-use crate::umask;
+use crate::{open_leased, umask};
 
 /// The largest numbers of directories and entries of a batch: each directory stays open until its files are read.
 const DIRECTORIES: usize = 64;
@@ -184,7 +184,8 @@ impl BatchEntry<'_> {
     /// Hashes a link that was just made; `None` if it cannot be read, or changes meanwhile.
     fn hash_link(&self, to: &OwnedFd, name: &[u8], watch: Watch<'_>) -> Option<Digest> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = openat(to, name, flags, Mode::empty()).ok()?;
+        let is_stopped = || watch.stop.load(Ordering::Relaxed);
+        let file = open_leased(is_stopped, || openat(to, name, flags, Mode::empty())).ok()?;
         let stat = FileStat::from(&fstat(&file).ok()?);
         // Only the bytes of the original are counted. Others may link to the same file.
         let watch = Watch { done: &AtomicU64::new(0), linked: true, ..watch };
@@ -207,8 +208,13 @@ impl<'a> OpenFile<'a> {
         let path = &entry.entry.path;
         // Should it be a FIFO by now, opening it does not wait.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = openat(directory, split_path(path).1, flags, Mode::empty());
-        let file = file.map_err(|error| DirectoryError::of(path, error))?;
+        let name = split_path(path).1;
+        let is_stopped = || watch.stop.load(Ordering::Relaxed);
+        let file = open_leased(is_stopped, || openat(directory, name, flags, Mode::empty()));
+        let file = file.map_err(|error| match error {
+            Errno::WOULDBLOCK if is_stopped() => DirectoryError::Interrupted,
+            error => DirectoryError::of(path, error),
+        })?;
         let copy = match &entry.to {
             Some(to) => Some(FileCopy::new(to, path, executable)?),
             None => None,

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 
 use super::ForeignEntry;
+use ce_files::is_leased;
 use ce_files::manifest::{DirectoryError, ManifestError};
 use ce_model::exit::{Exit, Explain};
 use ce_model::humanize::{duration, quoted_path};
@@ -281,6 +282,9 @@ pub fn advice(doing: &str, source: &io::Error) -> Option<&'static str> {
         ErrorKind::StaleNetworkFileHandle | ErrorKind::NotConnected => {
             "check whether its file system is still mounted, then run the same command again: \
              finished calls are kept"
+        }
+        _ if is_leased(source) => {
+            "end the program that holds a lease on it (/proc/locks has its process), then run the same command again"
         }
         _ if source.raw_os_error() == Some(Errno::IO.raw_os_error()) => {
             "look for errors of the disk (dmesg), then run the same command again: finished \

@@ -9,6 +9,7 @@ use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{
     AtFlags, FileType, Mode, OFlags, RenameFlags, Stat, fstat, linkat, openat, renameat,
@@ -19,11 +20,11 @@ use rustix::process::geteuid;
 
 use super::hash_and_copy::Reading;
 use super::network::OnNotFound;
-use super::{Disk, ForeignEntry, IoContext, Result, found, stat};
+use super::{Disk, ForeignEntry, IoContext, Result, StorageError, found, stat};
 use ce_files::attributes::Sealing;
 use ce_files::beneath::{allow, set_mode};
 use ce_files::cache::FileStat;
-use ce_files::umask;
+use ce_files::{open_leased, umask};
 use ce_model::digest::{Digest, PIECE};
 
 /// The flags to open a file: not through a link, and without waiting for the other end of a FIFO.
@@ -34,8 +35,13 @@ const PLAIN: OFlags =
 const MAX_READ: u64 = 1 << 28;
 
 /// Opens a plain file for reading.
-fn open_plain(dir: &OwnedFd, name: &OsStr) -> io::Result<(File, Metadata)> {
-    let file = match openat(dir, name, PLAIN | OFlags::RDONLY, Mode::empty()) {
+fn open_plain(
+    dir: &OwnedFd,
+    name: &OsStr,
+    is_stopped: impl Fn() -> bool,
+) -> io::Result<(File, Metadata)> {
+    let open = || openat(dir, name, PLAIN | OFlags::RDONLY, Mode::empty());
+    let file = match open_leased(is_stopped, open) {
         Ok(file) => File::from(file),
         // A socket cannot be opened at all.
         Err(error @ (Errno::LOOP | Errno::NXIO | Errno::OPNOTSUPP)) => {
@@ -54,13 +60,27 @@ fn open_plain(dir: &OwnedFd, name: &OsStr) -> io::Result<(File, Metadata)> {
 impl Disk {
     /// Opens a plain file for reading.
     fn open_file(&self, path: &Path) -> io::Result<(File, Metadata)> {
-        self.at(path, open_plain)
+        self.at(path, |dir, name| open_plain(dir, name, || self.is_stopped()))
     }
 
     /// Opens a file to be read to its end.
     pub(crate) fn reading<'a>(&self, path: &'a Path) -> Result<Reading<'a>> {
         let (file, metadata) = self.attempt("read", path, || self.open_file(path))?;
         Ok(Reading::of(path, file, metadata))
+    }
+
+    /// Opens a file to be read to its end, unless `stop` is set, which also ends waiting for a program that holds a lease on it.
+    pub(crate) fn reading_until<'a>(
+        &self,
+        path: &'a Path,
+        stop: &'a AtomicBool,
+    ) -> Result<Reading<'a>> {
+        let is_stopped = || stop.load(Ordering::Relaxed);
+        let open = || self.at(path, |dir, name| open_plain(dir, name, is_stopped));
+        match self.attempt("read", path, open) {
+            Err(error) if error.is_leased() && is_stopped() => Err(StorageError::Interrupted),
+            opened => opened.map(|(file, metadata)| Reading::of(path, file, metadata).until(stop)),
+        }
     }
 
     /// Opens a file of a computation to be read to its end. Makes it readable if necessary.
@@ -193,7 +213,10 @@ impl Disk {
                 return Ok(());
             }
             let mut file = self.at(path, |dir, name| {
-                self.making(0o666, |mode| Ok(File::from(openat(dir, name, flags, mode)?)))
+                self.making(0o666, |mode| {
+                    let open = || openat(dir, name, flags, mode);
+                    Ok(File::from(open_leased(|| self.is_stopped(), open)?))
+                })
             })?;
             if let Some(kind) = ForeignEntry::of_type(Metadata::of(&file)?.kind()) {
                 return Err(kind.into());
@@ -666,5 +689,6 @@ fn unlink(dir: &OwnedFd, name: &OsStr) -> io::Result<()> {
 
 /// Waits until an entry of a directory is on the disk.
 fn flush(dir: &OwnedFd, name: &OsStr) -> io::Result<()> {
-    File::from(openat(dir, name, PLAIN | OFlags::RDONLY, Mode::empty())?).sync_all()
+    let open = || openat(dir, name, PLAIN | OFlags::RDONLY, Mode::empty());
+    File::from(open_leased(|| false, open)?).sync_all()
 }

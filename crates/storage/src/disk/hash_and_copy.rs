@@ -2,12 +2,11 @@
 //!
 //! The SHA-1 of a large file is computed by a thread of its own. doc/performance.md has measurements.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::ErrorKind::{Interrupted, WouldBlock};
 use std::io::{self, Read, Seek};
 use std::iter;
 use std::num::NonZeroUsize;
-use std::os::unix::fs::OpenOptionsExt;
 use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::Mutex;
@@ -15,12 +14,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{OFlags, ioctl_ficlone};
+use rustix::fs::{Mode, OFlags, ioctl_ficlone, open};
 use rustix::io::Errno;
 
 use super::network::OnNotFound;
 use super::{Disk, IoContext, Metadata, Result, StorageError, attempt, fault, lock};
 use ce_files::manifest::FileCopy;
+use ce_files::open_leased;
 use ce_model::digest::{Digest, Hasher, LARGE, PIECE, hash_in_two_threads};
 
 /// The least size of a buffer, in bytes: the sizes of files in `/proc` are 0.
@@ -56,10 +56,10 @@ impl<'a> Reading<'a> {
     pub(crate) fn open_unless(stop: &'a AtomicBool, path: &'a Path) -> Result<Self> {
         attempt("read", path, || {
             // Opening a pipe would wait for a writer, and could not be interrupted.
-            let wait =
-                if fs::metadata(path)?.is_file() { OFlags::empty() } else { OFlags::NONBLOCK };
-            let flags = i32::try_from(wait.bits()).unwrap_or_default();
-            let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+            let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            let is_stopped = || stop.load(Ordering::Relaxed);
+            let file = open_leased(is_stopped, || open(path, flags, Mode::empty()))?;
+            let file = File::from(file);
             let metadata = Metadata::of(&file)?;
             Ok(Self { stop, ..Self::of(path, file, metadata) })
         })

@@ -21,6 +21,7 @@ use rustix::io::Errno;
 use super::file_system_kinds;
 use super::file_system_kinds::FileSystemKind;
 use super::{Disk, IoContext, Result, StorageError, ValueMetadata, fault, is_absent, lock};
+use ce_files::is_leased;
 
 #[cfg(test)]
 impl Disk {
@@ -64,6 +65,11 @@ impl StorageError {
     /// Whether it is this error of the operating system.
     pub(super) fn is(&self, errno: Errno) -> bool {
         source(self).and_then(io::Error::raw_os_error) == Some(errno.raw_os_error())
+    }
+
+    /// Whether a file could not be opened since another program holds a lease on it, which says nothing of the file.
+    pub fn is_leased(&self) -> bool {
+        source(self).is_some_and(is_leased)
     }
 
     /// Whether it may say that the storage itself does not answer.
@@ -475,6 +481,11 @@ impl Outages {
 }
 
 impl Disk {
+    /// Whether who waits for the storage has asked to stop.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.outages.patience.get().is_some_and(|(it, _)| it.stop.load(Ordering::Relaxed))
+    }
+
     /// Waits for the storage from now on whenever it is away. The user has named it like this.
     pub(crate) fn wait_with(&self, patience: Patience, shown: PathBuf) {
         // The first patience counts: a process that has begun to wait goes on.

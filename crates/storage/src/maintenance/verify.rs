@@ -175,6 +175,8 @@ pub fn verify(
     let bytes = promises.iter().map(|it| it.digest.total()).fold(0, u64::saturating_add);
     observe(VerifyEvent::Begun { bytes });
     let mut damaged = Vec::new();
+    // A file that could not be looked at. That is no damage.
+    let mut leased = None;
     // The damage of the files of one record, and the next job.
     let mut found = Vec::new();
     let mut next = 0;
@@ -185,7 +187,12 @@ pub fn verify(
             verdict.files += 1;
             verdict.bytes = verdict.bytes.saturating_add(digest.total());
             observe(VerifyEvent::Checked { bytes: digest.total() });
-            found.extend(defect.map(|defect| Finding { name: name.clone(), defect }));
+            match defect {
+                Some(Defect::Unreadable(error)) if error.is_leased() => leased = Some(error),
+                defect => {
+                    found.extend(defect.map(|defect| Finding { name: name.clone(), defect }));
+                }
+            }
         }
         if jobs.get(number + 1).is_some_and(|next| next.part == part) {
             return;
@@ -228,7 +235,7 @@ pub fn verify(
     if request.repair {
         verdict.quarantined = repair(storage, &damaged, observe)?;
     }
-    Ok(verdict)
+    leased.map_or(Ok(verdict), |error| Err(error.into()))
 }
 
 /// Returns the entries that a request selects, in order.

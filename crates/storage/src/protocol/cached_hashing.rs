@@ -172,7 +172,7 @@ impl FileHasher {
     pub(super) fn stored_digest(&self, disk: &Disk, path: &Path) -> Result<Digest> {
         disk.read_whole(|| {
             let taken = SystemTime::now();
-            let reading = disk.reading(path)?.until(&self.stop);
+            let reading = disk.reading_until(path, &self.stop)?;
             self.digest_of(&mut self.begin(reading, taken))
         })
     }

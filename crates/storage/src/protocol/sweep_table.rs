@@ -458,7 +458,7 @@ impl Tables<'_> {
             disk.id(to)? == Some(id)
         } else {
             let copy =
-                disk.reading(&from)?.until(&self.storage.hasher.stop).copy_as(disk, to, 0)?;
+                disk.reading_until(&from, &self.storage.hasher.stop)?.copy_as(disk, to, 0)?;
             disk.seal(to)?;
             copy == value.digest
         };

@@ -144,7 +144,7 @@ impl Defect {
         if found != recorded {
             return Ok(Some(Self::Size { found, recorded }));
         }
-        let found = root.disk.read_whole(|| root.disk.reading(&path)?.until(stop).digest())?;
+        let found = root.disk.read_whole(|| root.disk.reading_until(&path, stop)?.digest())?;
         Ok((found != *digest).then_some(Self::Contents))
     }
 

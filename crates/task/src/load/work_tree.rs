@@ -11,6 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use ce_files::open_leased;
 use ce_git::{Changes, Filtered, Head, HeadError, Heads, RepoState};
 use ce_model::digest::ObjectId;
 use ce_model::name::TreeName;
@@ -526,7 +527,7 @@ fn contents(file: OwnedFd, most: u64) -> Result<Vec<u8>, LoadFault> {
 }
 
 fn open(around: impl AsFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-    openat(around, path, flags | FLAGS, Mode::empty())
+    open_leased(|| false, || openat(&around, path, flags | FLAGS, Mode::empty()))
 }
 
 fn fault(error: Errno) -> LoadFault {
