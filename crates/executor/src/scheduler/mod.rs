@@ -108,7 +108,10 @@ pub struct SchedulerError {
 pub enum SubmitFailure {
     /// Nothing was submitted, and the same will not be accepted later.
     Final,
-    /// It may have been submitted. If not, it will be accepted once the scheduler is less busy, or something has ended.
+    /// Nothing was submitted, since the user has too much in the scheduler's queues. Fewer workers may be accepted, or as many once something
+    /// has ended.
+    Limit,
+    /// It may have been submitted. If not, it will be accepted once the scheduler is less busy.
     Busy,
     /// It may have been submitted. If not, nobody knows whether it will ever be accepted.
     Unclear,

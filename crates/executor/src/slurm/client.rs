@@ -362,17 +362,17 @@ pub enum SlurmError {
     },
 }
 
-/// Messages of Slurm when it is too busy, or the user has too much in its queues. The last one is about the daemons of
-/// authentication.
-const BUSY: [&str; 11] = [
+/// Messages of Slurm when the user has too much in its queues.
+const LIMIT: [&str; 2] = ["submitjob", "submit limit"];
+
+/// Messages of Slurm when it is too busy. The last one is about the daemons of authentication.
+const BUSY: [&str; 9] = [
     "timed out",
     "unable to contact",
     "temporarily",
     "try again",
     "connection refused",
     "connection reset",
-    "submitjob",
-    "submit limit",
     "required partition not available",
     "slurmctld",
     "authentication",
@@ -398,7 +398,9 @@ impl SlurmError {
             Self::Start { .. } | Self::NoConfiguration { .. } | Self::NoJob => SubmitFailure::Final,
             Self::Failed { message, .. } => {
                 let message = message.to_lowercase();
-                if BUSY.iter().any(|text| message.contains(text)) {
+                if LIMIT.iter().any(|text| message.contains(text)) {
+                    SubmitFailure::Limit
+                } else if BUSY.iter().any(|text| message.contains(text)) {
                     SubmitFailure::Busy
                 } else if FINAL.iter().any(|text| message.contains(text)) {
                     SubmitFailure::Final
@@ -535,7 +537,11 @@ mod tests {
                 SubmitFailure::Busy,
             ),
             ("Unable to contact slurm controller (connect failure)", SubmitFailure::Busy),
-            ("AssocMaxSubmitJobLimit\nJob violates accounting/QOS policy", SubmitFailure::Busy),
+            ("AssocMaxSubmitJobLimit\nJob violates accounting/QOS policy", SubmitFailure::Limit),
+            (
+                "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)",
+                SubmitFailure::Limit,
+            ),
             ("Slurm temporarily unable to accept job, sleeping and retrying", SubmitFailure::Busy),
             ("Batch job submission failed: Protocol authentication error", SubmitFailure::Busy),
             ("Batch job submission failed: Unspecified error", SubmitFailure::Unclear),

@@ -27,6 +27,9 @@ const IDLE: Duration = Duration::from_secs(60);
 /// The time after which the reason why workers wait is reported to the user.
 const TOLD: Duration = Duration::from_secs(60);
 
+/// After this time in which even one worker was refused, and none was there, nothing more is submitted.
+const REFUSED: Duration = Duration::from_secs(600);
+
 /// The tickets for workers with certain resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkerDemand {
@@ -125,6 +128,10 @@ impl WorkerPool {
         token: &JobToken,
         result: &Result<(), SchedulerError>,
     ) {
+        let name = self.kind.name;
+        let is_alone = self.arrays.iter().all(|(other, array)| {
+            other == token || array.count(|state| *state != WorkerState::Over) == 0
+        });
         let Some(array) = self.arrays.get_mut(token) else { return };
         let Some(class) = self.classes.get_mut(&array.request.resources) else { return };
         array.is_submitting = false;
@@ -134,6 +141,18 @@ impl WorkerPool {
             SubmitFailure::Final => {
                 array.refuse();
                 class.refused(format!("{error}{}", advice(error)))
+            }
+            SubmitFailure::Limit => {
+                array.refuse();
+                let since = class.limited(now, array.request.workers, is_alone);
+                let stop = since.filter(|since| now >= *since + REFUSED).and_then(|since| {
+                    let minutes = (now - since).as_secs() / 60;
+                    let text =
+                        format!("{name} has refused even one for {minutes} minutes: {error}");
+                    class.refused(text + &advice(error))
+                });
+                self.tell_once(format!("workers are submitted again later: {}", error.text));
+                stop
             }
             failure => {
                 array.is_doubtful = !array.workers.iter().any(|it| it.state == WorkerState::Alive);
@@ -481,6 +500,10 @@ struct WorkerClass {
     texts: Vec<String>,
     /// The reason why nothing more is submitted.
     stopped: Option<String>,
+    /// The most workers of the next submission: half as many as were refused.
+    most: u32,
+    /// Since when each submission of one worker was refused while there was none.
+    refused_since: Option<Duration>,
     /// Before that nothing is submitted.
     retry_at: Duration,
     retry: Backoff,
@@ -496,6 +519,8 @@ impl WorkerClass {
             failures: 0,
             texts: Vec::new(),
             stopped: None,
+            most: u32::MAX,
+            refused_since: None,
             retry_at: Duration::ZERO,
             retry: Backoff::new(RETRY),
         }
@@ -518,14 +543,14 @@ impl WorkerClass {
         self.idle_since
     }
 
-    /// Returns the number of workers that it lacks, and from when on they may be submitted, or `None` if it lacks none.
+    /// Returns the number of workers to submit for what it lacks, and from when on they may be submitted, or `None` if it lacks none.
     fn lack(&self, has: u32) -> Option<(Duration, u32)> {
         let demand = self.demand.filter(|_| self.stopped.is_none())?;
         let at_once = u64::from(demand.at_once.get());
         let wanted = demand.queued.saturating_add(demand.running).div_ceil(at_once);
         // Tickets that are being executed need no other worker.
         let lack = wanted.saturating_sub(has.into()).min(demand.queued.div_ceil(at_once));
-        let lack = u32::try_from(lack).unwrap_or(u32::MAX);
+        let lack = u32::try_from(lack).unwrap_or(u32::MAX).min(self.most);
         (lack > 0).then_some((self.retry_at, lack))
     }
 
@@ -550,9 +575,23 @@ impl WorkerClass {
         self.stop()
     }
 
-    /// A submission was accepted.
+    /// A submission was accepted: after a smaller one, the next may have twice as many workers.
     const fn accepted(&mut self) {
         self.retry.reset();
+        self.most = self.most.saturating_mul(2);
+        self.refused_since = None;
+    }
+
+    /// The user has too much in the scheduler's queues for so many workers: next time there are half as many. Returns since when even one was
+    /// refused while there was no other.
+    fn limited(&mut self, now: Duration, workers: u32, is_alone: bool) -> Option<Duration> {
+        self.most = (workers / 2).max(1);
+        self.retry_at = now + self.retry.wait();
+        self.refused_since = match self.refused_since {
+            Some(since) if is_alone => Some(since),
+            _ => (is_alone && workers == 1).then_some(now),
+        };
+        self.refused_since
     }
 
     /// A submission was refused for ever. Returns a message for the user.

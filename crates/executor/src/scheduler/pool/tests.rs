@@ -313,6 +313,105 @@ fn a_closed_pool_cancels_and_submits_nothing() {
     assert_eq!(pool.take_notices().last().unwrap(), left);
 }
 
+#[test]
+fn where_a_user_may_have_few_jobs_fewer_workers_are_submitted() {
+    let mut pool = pool(100, 4, 12);
+    let (mut now, mut number) = (s(0), 0);
+    let mut tried = Vec::new();
+    let (mut here, mut left) = (Vec::new(), 12);
+    while left > 0 {
+        match pool.next(now, || token(number + 1)) {
+            PoolAction::Submit(request) => {
+                number += 1;
+                tried.push(request.workers);
+                let fits = here.len() + request.workers as usize <= 3;
+                let result = if fits { Ok(()) } else { Err(failed(SubmitFailure::Limit)) };
+                pool.submitted(now, &token(number), &result);
+                here.extend((1..=request.workers).filter(|_| fits).map(|at| task(number, at)));
+            }
+            PoolAction::Ask(_) => {
+                let jobs = here.iter().map(|task| ScheduledJob {
+                    token: task.token.clone(),
+                    ..job(1, task.index, "RUNNING", "n1")
+                });
+                pool.answered(now, &Ok(jobs.collect()));
+            }
+            // The oldest worker executes a call and ends.
+            PoolAction::Wait(_) if !here.is_empty() => {
+                let worker = here.remove(0);
+                pool.hello(&worker);
+                left -= 1;
+                now += s(1);
+                let all = WorkerDemand { answered: 12 - left, ..demand(left, 0) };
+                pool.set_demand(now, &[(cpus(1), all)].into());
+                pool.gone(&worker);
+            }
+            PoolAction::Wait(time) => now = time.unwrap(),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(tried[..2], [4, 2], "{tried:?}");
+    assert!(now < s(120), "{now:?}");
+    let told = "workers are submitted again later: it failed";
+    assert_eq!(pool.take_notices().iter().filter(|it| *it == told).count(), 1);
+    assert_eq!(pool.stuck().count(), 0);
+}
+
+#[test]
+fn where_a_user_may_have_no_job_the_run_ends_after_ten_minutes() {
+    let mut pool = pool(9, 4, 9);
+    let (mut now, mut number) = (s(0), 0);
+    let mut tried = Vec::new();
+    while pool.stuck().count() == 0 {
+        match pool.next(now, || token(number + 1)) {
+            PoolAction::Submit(request) => {
+                number += 1;
+                tried.push(request.workers);
+                pool.submitted(now, &token(number), &Err(failed(SubmitFailure::Limit)));
+            }
+            PoolAction::Wait(time) => now = time.unwrap(),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(tried[..3], [4, 2, 1]);
+    assert!(tried[2..].iter().all(|workers| *workers == 1));
+    assert!(now >= s(600) && now < s(720), "{now:?}");
+    let (_, why) = pool.stuck().next().unwrap();
+    let told = "no more workers are submitted: Slurm has refused even one for 10 minutes: it failed; try: this";
+    assert_eq!(why, told);
+    assert_eq!(pool.take_notices().last().unwrap(), told);
+    assert_eq!(other(&mut pool, now), PoolAction::Wait(None));
+}
+
+#[test]
+fn a_refusal_beside_workers_ends_nothing() {
+    let mut pool = pool(9, 1, 9);
+    submits(&mut pool, s(0), 1);
+    pool.submitted(s(0), &token(1), &Ok(()));
+    pool.hello(&task(1, 1));
+    let mut now = s(0);
+    for number in 2..40 {
+        while let PoolAction::Wait(time) = pool.next(now, || token(number)) {
+            now = time.unwrap();
+        }
+        pool.submitted(now, &token(number), &Err(failed(SubmitFailure::Limit)));
+    }
+    assert!(now > s(1200) && pool.stuck().count() == 0);
+    // From now on there is none.
+    pool.gone(&task(1, 1));
+    let alone = now;
+    for number in 40..80 {
+        while let PoolAction::Wait(Some(time)) = pool.next(now, || token(number)) {
+            now = time;
+        }
+        pool.submitted(now, &token(number), &Err(failed(SubmitFailure::Limit)));
+        if pool.stuck().count() > 0 {
+            break;
+        }
+    }
+    assert!(now >= alone + s(600) && now <= alone + s(900), "{:?}", now - alone);
+}
+
 /// A scheduler and a storage in which anything may go wrong, and all jobs end at last.
 struct World {
     pool: WorkerPool,
