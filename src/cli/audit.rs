@@ -84,6 +84,11 @@ pub(super) struct AuditCalls {
     #[arg(long, value_name = "PLACE", default_value = "here")]
     on: PlaceName,
 
+    /// The file of a key that this run and its workers share, instead of the user's own, which is in the home
+    /// directory. It is made if it does not exist, and is for its owner alone
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    key: Option<PathBuf>,
+
     /// End a computation that takes longer, such as 90s, 10min or 1h30min
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     timeout: Option<Duration>,
@@ -274,6 +279,7 @@ impl AuditCalls {
             durability: Durability::Synced,
             isolation: isolation(self.isolate, self.no_isolate, config)?,
             place: self.on.place(config)?,
+            key: self.key.clone(),
             slurm: slurm(config)?,
             frontend: report::terminal(),
             ..RunOptions::default()

@@ -157,6 +157,11 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "PLACE", default_value = "here")]
     on: PlaceName,
 
+    /// The file of a key that this run and its workers share, instead of the user's own, which is in the home
+    /// directory. It is made if it does not exist, and is for its owner alone
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    key: Option<PathBuf>,
+
     /// Start no more calls once one has failed. What runs goes on to its end, is kept if it succeeds, and is not retried
     #[arg(long, overrides_with = "keep_going")]
     fail_fast: bool,
@@ -213,6 +218,7 @@ impl RunArgs {
             unrecorded: self.unrecorded(),
             takeover: RunOptions::takeover(config)?,
             place: self.on.place(config)?,
+            key: self.key.clone(),
             slurm: slurm(config)?,
             is_job: false,
             quiet: false,

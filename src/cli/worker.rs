@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -50,6 +51,11 @@ pub(super) struct Serve {
     #[arg(long = "for", value_name = "USER", value_parser = user_id, value_hint = clap::ValueHint::Username)]
     users: Vec<u32>,
 
+    /// The file of a key that runs and their workers share, instead of the user's own, which is in the home
+    /// directory. It is made if it does not exist, and is for its owner alone. Again: another one, for --for
+    #[arg(long = "key", value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    keys: Vec<PathBuf>,
+
     /// Do not isolate calls. Calls that are to be isolated are refused
     #[arg(long)]
     no_isolate: bool,
@@ -90,6 +96,7 @@ impl Tool for Serve {
             run,
             memory: self.memory,
             users: self.users.clone(),
+            keys: self.keys.clone(),
             idle: self.idle,
             life: self.deadline.or_else(time_left),
             job: scheduler_job(),

@@ -21,6 +21,8 @@ use ce_executor::{
     Completion, Ended, ExecuteError, Executor, GRACE, HostTurn, Invocation, Offer, SandboxError,
     Status, TurnRequest,
 };
+use ce_files::state::SecretKey;
+use ce_model::digest::Blake3;
 use ce_model::exit::Explain;
 use ce_model::plan::CallId;
 use ce_model::resources::Resources;
@@ -28,7 +30,7 @@ use ce_model::task::{ComputationId, Task};
 use ce_storage::records::{FailedCall, OutOfTime, Ticket, TicketEnd};
 use ce_storage::{
     Call, ClaimedTicket, Found, Outputs, QueueSearch, ServedQueue, Storage, StorageError,
-    lease_timeout,
+    TicketContents, lease_timeout,
 };
 
 /// The shortest and the longest pause between two looks for tickets.
@@ -50,6 +52,8 @@ pub struct Worker<'a> {
     pub exports: &'a Exports<'a>,
     /// For whom it works, and how long.
     pub rules: WorkerRules,
+    /// The keys of those whose calls it executes: its own comes first.
+    pub keys: Arc<[SecretKey]>,
     /// Receives events, in the thread where they happen.
     pub observe: &'a (dyn Fn(WorkerEvent<'_>) + Sync),
 }
@@ -61,6 +65,8 @@ pub enum WorkerEvent<'a> {
     Began(&'a Ticket),
     /// It has answered a ticket; `None` if another worker may have it.
     Ended(&'a Ticket, Option<&'a TicketEnd>),
+    /// It does not execute a ticket, which is not what a run of a user with a key has written: why.
+    Distrusted(&'a str),
 }
 
 /// A ticket that waits.
@@ -108,12 +114,13 @@ impl<'a> Worker<'a> {
         let (assign, assignments) = channel::<Assignment<'a>>();
         let (finish, finished) = channel();
         let assignments = Mutex::new(assignments);
+        let done = Mutex::new(HashSet::new());
         let time = WorkerTime { began: Instant::now(), life: self.rules.life };
         let ended: Result<(), EvaluateError> = thread::scope(|scope| {
             for _ in 0..slots {
-                let (finish, assignments) = (finish.clone(), &assignments);
+                let (finish, assignments, done) = (finish.clone(), &assignments, &done);
                 let thread = thread::Builder::new().name("worker".to_owned());
-                let serve = move || self.serve(time, assignments, &finish);
+                let serve = move || self.serve(time, assignments, &finish, done);
                 thread.spawn_scoped(scope, serve).map_err(EvaluateError::Threads)?;
             }
             drop(finish);
@@ -145,7 +152,10 @@ impl<'a> Worker<'a> {
             waiting: Vec::new(),
             listed: None,
             refused: HashSet::new(),
-            queues: self.storage.runs().search_queues(self.rules.users.clone()),
+            queues: self
+                .storage
+                .runs()
+                .search_queues(self.rules.users.clone(), Arc::clone(&self.keys)),
             running: 0,
             given: 0,
         };
@@ -289,12 +299,22 @@ impl<'a> Worker<'a> {
         time: WorkerTime,
         assignments: &Mutex<Receiver<Assignment<'a>>>,
         finish: &Sender<Finished>,
+        done: &Mutex<HashSet<Blake3>>,
     ) {
         loop {
             let next = assignments.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok(Assignment { key, claimed, id }) = next else { return };
-            let end = match &claimed.ticket {
-                Some(ticket) => {
+            let distrusted = |why: String| {
+                (self.observe)(WorkerEvent::Distrusted(&why));
+                Some(TicketEnd::Refused(why))
+            };
+            let mut executed = None;
+            let end = match &claimed.contents {
+                TicketContents::Signed(_, code) if is_known(done, code) => {
+                    distrusted(format!("the ticket {id} was executed already, and is there again"))
+                }
+                TicketContents::Signed(ticket, code) => {
+                    executed = Some(*code);
                     (self.observe)(WorkerEvent::Began(ticket));
                     // A call that waits for another run, or for a turn on this host, has not begun.
                     let began = OnceLock::new();
@@ -304,12 +324,19 @@ impl<'a> Worker<'a> {
                     (self.observe)(WorkerEvent::Ended(ticket, end.as_ref()));
                     end
                 }
-                None => Some(TicketEnd::Refused(
+                TicketContents::OtherFormat => Some(TicketEnd::Refused(
                     "its ticket was written by another version of compeval".to_owned(),
                 )),
+                TicketContents::Forged => distrusted(format!(
+                    "the ticket {id} was not written with a key of this worker, or was changed"
+                )),
+                TicketContents::Expired => distrusted(format!("the ticket {id} has expired")),
             };
             let is_refused = matches!(end, Some(TicketEnd::Refused(_)));
             let gives_back = is_refused || end.is_none();
+            if let Some(code) = executed.filter(|_| !gives_back) {
+                done.lock().unwrap_or_else(PoisonError::into_inner).insert(code);
+            }
             let answered = end.map_or(Ok(()), |end| claimed.answer(end));
             let answered = answered.and_then(|()| match gives_back {
                 true => claimed.put_back(),
@@ -526,6 +553,11 @@ impl Executor for ExecutorShare<'_> {
     fn is_cancelled(&self) -> bool {
         self.executor.is_cancelled()
     }
+}
+
+/// Whether a ticket with this code was executed.
+fn is_known(done: &Mutex<HashSet<Blake3>>, code: &Blake3) -> bool {
+    done.lock().unwrap_or_else(PoisonError::into_inner).contains(code)
 }
 
 /// For whom a worker works, and how long.

@@ -14,10 +14,14 @@ use super::EvaluateError;
 use super::capacity::Unsatisfiable;
 use super::ticket::TicketRules;
 use ce_executor::{AllocationShape, Executor, Reach};
+use ce_files::state::SecretKey;
 use ce_model::name::ComputationName;
 use ce_model::resources::Resources;
 use ce_storage::records::{OutOfTime, Ticket, TicketAnswer, TicketEnd, WorkerRecord};
 use ce_storage::{AnswersRead, Claim, Storage, StorageError, WorkerName};
+
+/// The age at which a ticket that waits is written again: it would expire.
+const RENEWAL: Duration = Duration::from_secs(10 * 24 * 3600);
 
 /// The greatest number of tickets at a time.
 pub(super) const MAX_TICKETS: usize = 4096;
@@ -42,6 +46,8 @@ pub struct WorkerQueue {
 
 struct QueueWatch {
     storage: Arc<Storage>,
+    /// What tickets are signed with, and answers have to be.
+    key: SecretKey,
     /// The executor, which knows whether the user has asked to stop.
     executor: Arc<dyn Executor>,
     rules: TicketRules,
@@ -67,9 +73,9 @@ struct QueueState {
 
 impl WorkerQueue {
     /// Opens the queue of this run to workers. When `executor` is cancelled, tickets are withdrawn. Unless the run
-    /// `expects_workers`, the user is warned if there are none.
+    /// `expects_workers`, the user is warned if there are none. Workers have the same key.
     pub fn open(
-        storage: Arc<Storage>,
+        (storage, key): (Arc<Storage>, SecretKey),
         executor: Arc<dyn Executor>,
         rules: TicketRules,
         expects_workers: bool,
@@ -77,7 +83,7 @@ impl WorkerQueue {
         storage.runs().queue().open()?;
         let (state, changed) = Default::default();
         let shared =
-            Arc::new(QueueWatch { storage, executor, rules, expects_workers, state, changed });
+            Arc::new(QueueWatch { storage, key, executor, rules, expects_workers, state, changed });
         let watching = Arc::clone(&shared);
         let thread =
             thread::Builder::new().name("queue".to_owned()).spawn(move || watching.watch());
@@ -101,7 +107,7 @@ impl WorkerQueue {
         state.messages.warn_not_isolated(ticket, self.shared.rules);
         state.tickets.insert(number, PendingTicket::new(ticket.clone(), watcher));
         drop(state);
-        let put = self.shared.storage.runs().queue().put(number, ticket);
+        let put = self.shared.put(number, ticket);
         if put.is_err() {
             self.shared.lock().tickets.remove(&number);
         }
@@ -164,7 +170,7 @@ impl QueueWatch {
 
     /// Delivers answers until the queue is closed.
     fn watch(&self) {
-        let mut read = AnswersRead::default();
+        let mut read = AnswersRead::new(self.key.clone());
         let [shortest, longest] = PAUSES;
         let mut pause = shortest;
         let mut checked = Instant::now();
@@ -195,6 +201,11 @@ impl QueueWatch {
         }
     }
 
+    /// Writes a ticket for workers.
+    fn put(&self, number: u64, ticket: &Ticket) -> Result<(), StorageError> {
+        self.storage.runs().queue().put(number, ticket, &self.key)
+    }
+
     /// Waits until a ticket is open. Returns false if there will be none.
     fn await_tickets(&self) -> bool {
         let mut state = self.lock();
@@ -212,6 +223,9 @@ impl QueueWatch {
             }
             return false;
         };
+        if let Some(worker) = read.take_stranger() {
+            self.lock().messages.warn_stranger(&worker);
+        }
         let any = !answers.is_empty();
         for (worker, TicketAnswer { ticket, end }) in answers {
             self.answered(&worker, ticket, end);
@@ -236,7 +250,7 @@ impl QueueWatch {
                     let ticket = open.ticket.clone();
                     drop(state);
                     // If it cannot be queued now, it is missing at the next look.
-                    return drop(self.storage.runs().queue().put(number, &ticket));
+                    return drop(self.put(number, &ticket));
                 }
                 let open = state.tickets.remove(&number);
                 if let Some(open) = &open {
@@ -263,7 +277,7 @@ impl QueueWatch {
     /// worker lives.
     fn check_workers(&self, read: &mut AnswersRead) -> bool {
         let queue = self.storage.runs().queue();
-        let Ok(claims) = queue.claims() else { return true };
+        let Ok(claims) = queue.claims(read) else { return true };
         let mut alive: HashMap<WorkerName, bool> = HashMap::new();
         for Claim { worker, .. } in &claims {
             alive.entry(worker.clone()).or_insert_with(|| self.storage.runs().is_alive(worker));
@@ -321,14 +335,19 @@ impl QueueWatch {
         let ticket = open.ticket.clone();
         drop(state);
         // If it cannot be queued now, it is missing at the next look.
-        drop(self.storage.runs().queue().put(claim.ticket, &ticket));
+        drop(self.put(claim.ticket, &ticket));
     }
 
-    /// Queues tickets again that are nowhere, twice in a row: something else has removed them.
+    /// Queues tickets again that are nowhere, twice in a row: something else has removed them. Old ones are replaced before they expire.
     fn find_missing(&self, claimed: &HashSet<u64>) {
         let waiting = self.storage.runs().queue().waiting_tickets().ok();
         let mut missing = Vec::new();
         for (number, open) in &mut self.lock().tickets {
+            let is_waiting = waiting.as_ref().is_some_and(|waiting| waiting.contains(number));
+            if is_waiting && open.written.elapsed() > RENEWAL {
+                open.written = Instant::now();
+                missing.push((*number, open.ticket.clone()));
+            }
             let is_there = claimed.contains(number)
                 || waiting.as_ref().is_none_or(|waiting| waiting.contains(number));
             if !is_there && open.is_missing {
@@ -339,7 +358,7 @@ impl QueueWatch {
             open.is_begun &= claimed.contains(number);
         }
         for (number, ticket) in missing {
-            drop(self.storage.runs().queue().put(number, &ticket));
+            drop(self.put(number, &ticket));
         }
     }
 
@@ -424,6 +443,8 @@ pub(super) struct PendingTicket {
     pub(super) why: String,
     /// It was neither waiting nor claimed at the last look.
     pub(super) is_missing: bool,
+    /// When it was written, or written again because of its age.
+    written: Instant,
 }
 
 /// The tickets that ask for the same.
@@ -441,7 +462,8 @@ impl PendingTicket {
     pub(super) fn new(ticket: Ticket, watcher: TicketWatcher) -> Self {
         let (refused, why) = Default::default();
         let (is_begun, is_missing) = (false, false);
-        Self { ticket, watcher, is_begun, deaths: 0, out_of_time: 0, refused, why, is_missing }
+        let (deaths, out_of_time, written) = (0, 0, Instant::now());
+        Self { ticket, watcher, is_begun, deaths, out_of_time, refused, why, is_missing, written }
     }
 
     /// The time of a worker was over. Returns whether another worker may do better.
@@ -458,6 +480,7 @@ pub(super) struct QueueMessages {
     waiting: VecDeque<String>,
     exposed: HashSet<ComputationName>,
     unserved: HashSet<String>,
+    has_stranger: bool,
 }
 
 impl QueueMessages {
@@ -468,6 +491,16 @@ impl QueueMessages {
 
     pub(super) fn add(&mut self, notice: String) {
         self.waiting.push_back(notice);
+    }
+
+    /// Warns, once, that a worker has another key.
+    pub(super) fn warn_stranger(&mut self, worker: &WorkerName) {
+        if !mem::replace(&mut self.has_stranger, true) {
+            self.add(format!(
+                "warning: answers of the worker {} are ignored: its key is not that of this run\n  try: give both the same --key FILE, if they do not share a home",
+                worker.holder()
+            ));
+        }
     }
 
     /// Warns that a computation is not isolated although the run isolates.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::{self, Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::OFlags;
@@ -118,19 +118,22 @@ impl fmt::Debug for SecretKey {
 }
 
 impl SecretKey {
-    /// The key in this file, or else the user's own, which is made if there is none.
+    /// The absolute path of the file of a key: this one, or else that of the user's own.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the user has no place for one.
+    pub fn file(given: Option<&Path>) -> Result<PathBuf, StateError> {
+        let Some(given) = given else { return Ok(directory()?.join(KEY)) };
+        path::absolute(given).map_err(|source| StateError::Io { path: given.to_owned(), source })
+    }
+
+    /// The key in a file, which is made if there is none.
     ///
     /// # Errors
     ///
     /// Fails if it cannot be read or made, or others may read it.
-    pub fn find(file: Option<&Path>) -> Result<Self, StateError> {
-        match file {
-            Some(file) => Self::at(file),
-            None => Self::at(&directory()?.join(KEY)),
-        }
-    }
-
-    fn at(path: &Path) -> Result<Self, StateError> {
+    pub fn find(path: &Path) -> Result<Self, StateError> {
         let wrong = |source| StateError::Io { path: path.to_owned(), source };
         match Self::open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => make(path).map_err(wrong)?,
@@ -192,7 +195,7 @@ mod tests {
     fn a_key_is_made_once_and_is_for_its_owner_alone() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("key");
-        let read = || SecretKey::find(Some(&path)).map(|key| key.0);
+        let read = || SecretKey::find(&path).map(|key| key.0);
         let keys: Vec<_> = thread::scope(|scope| {
             let threads: Vec<_> = (0..8).map(|_| scope.spawn(read)).collect();
             threads.into_iter().map(|it| it.join().unwrap().unwrap()).collect()
@@ -206,7 +209,7 @@ mod tests {
         fs::write(&path, "short").unwrap();
         assert!(matches!(read(), Err(StateError::NoKey(_))));
         std::os::unix::fs::symlink("key", dir.path().join("link")).unwrap();
-        assert!(SecretKey::find(Some(&dir.path().join("link"))).is_err(), "no link leads to a key");
+        assert!(SecretKey::find(&dir.path().join("link")).is_err(), "no link leads to a key");
     }
 
     #[test]

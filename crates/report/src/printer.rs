@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 use std::{fmt, thread};
@@ -251,6 +251,8 @@ pub struct WorkerReport {
     broken: AtomicUsize,
     audited: AtomicUsize,
     refused: AtomicUsize,
+    /// Whether it was said that a ticket is not trusted.
+    distrusts: AtomicBool,
 }
 
 impl WorkerReport {
@@ -263,6 +265,13 @@ impl WorkerReport {
         };
         match event {
             WorkerEvent::Began(_) | WorkerEvent::Ended(_, None) => {}
+            WorkerEvent::Distrusted(why) => {
+                count(&self.refused);
+                if !self.distrusts.swap(true, Ordering::Relaxed) {
+                    let hint = "give the run and this worker the same --key FILE, if they do not share a home; else somebody has changed it";
+                    say(format_args!("warning: not executed: {why}\n  try: {hint}"));
+                }
+            }
             WorkerEvent::Ended(ticket, Some(end)) => match end {
                 TicketEnd::Published(call) if call.source == OutputSource::Executed => {
                     count(&self.executed);

@@ -39,8 +39,8 @@ pub use self::protocol::{
     OpenedValue, OutputLocation, Outputs, Precedence, PriorAttempt, PublishError, Queue,
     QueueSearch, Revocation, RevocationIndex, Revocations, RootRegistry, Runs, Sealed, ServedQueue,
     SharedContents, Site, Stage, StageProgress, Storage, Stored, StoredCalls, StoredTrees,
-    Suspension, Suspensions, TableDirectory, Tables, Takeover, Unrecorded, Values, WorkerName,
-    WritableArea, lease_timeout, state_interval,
+    Suspension, Suspensions, TableDirectory, Tables, Takeover, TicketContents, Unrecorded, Values,
+    WorkerName, WritableArea, lease_timeout, state_interval,
 };
 pub use self::records::{
     CheckStopped, Defect, ExpectedFile, Finding, LongText, PinRecord, RecipeError, RecipeFile,

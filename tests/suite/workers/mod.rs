@@ -3,6 +3,7 @@
 mod allocation;
 mod deaths;
 mod faults;
+mod forged;
 mod limits;
 mod status;
 

@@ -54,6 +54,8 @@ pub struct RunOptions {
     pub place: Place,
     /// The settings for submitting workers and runs to Slurm.
     pub slurm: SlurmSettings,
+    /// The file of the key that the run and its workers have; `None` for the user's own.
+    pub key: Option<PathBuf>,
     /// Whether the run is a job, which its scheduler asks by SIGUSR1 to hand over to the next one.
     pub is_job: bool,
     /// Whether the user is not told that the run waits for a collection.
@@ -98,6 +100,7 @@ impl Default for RunOptions {
             takeover: Takeover::Isolated,
             place: Place::Here,
             slurm: SlurmSettings::default(),
+            key: None,
             is_job: false,
             quiet: false,
             frontend: Frontend::default(),

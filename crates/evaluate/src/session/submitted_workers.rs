@@ -20,6 +20,7 @@ use ce_executor::scheduler::{
     SubmitFailure, WorkerDemand, WorkerPool, WorkerRequest, haste,
 };
 use ce_executor::{Executor, Reach};
+use ce_files::state::SecretKey;
 use ce_model::exit::Explain;
 use ce_model::resources::Resources;
 use ce_storage::{Durability, Storage};
@@ -31,12 +32,14 @@ const POOL_INTERVAL: Duration = Duration::from_millis(500);
 const END_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The options of workers for executing calls.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct WorkerFlags {
     /// Whether they isolate calls.
     isolate: bool,
     /// Whether they wait until results are on the disk.
     synced: bool,
+    /// The file of the key that they share with the run.
+    key: PathBuf,
 }
 
 /// The workers of a run. Dropping it cancels those that have not started; the others end by themselves.
@@ -279,6 +282,8 @@ impl WorkerDriver {
         if !self.flags.synced {
             command.push("--no-sync".into());
         }
+        // A scheduler may set another home.
+        command.extend(["--key".into(), self.flags.key.clone().into()]);
         command.push(self.storage.path("").into());
         command
     }
@@ -319,9 +324,11 @@ impl Session {
         let rules = TicketRules { isolated, synced, limit };
         let (storage, watched) = (Arc::clone(&self.storage), Arc::clone(executor));
         let scheduler = options.scheduler();
-        let queue = Arc::new(WorkerQueue::open(storage, watched, rules, scheduler.is_some())?);
+        let key = SecretKey::file(options.key.as_deref())?;
+        let place = (storage, SecretKey::find(&key)?);
+        let queue = Arc::new(WorkerQueue::open(place, watched, rules, scheduler.is_some())?);
         if let Some(scheduler) = scheduler {
-            let flags = WorkerFlags { isolate: isolated, synced };
+            let flags = WorkerFlags { isolate: isolated, synced, key };
             let how = (flags, self.frontend);
             let workers = ScheduledWorkers::start(&self.storage, &queue, executor, scheduler, how);
             self.scheduled = Some(workers?);

@@ -2,7 +2,7 @@
 
 use std::env;
 use std::num::NonZeroU32;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -13,6 +13,7 @@ use crate::{Exports, Worker, WorkerEvent, WorkerRules};
 use ce_executor::Executor;
 use ce_executor::scheduler::ArrayTask;
 use ce_executor::slurm::Allocation;
+use ce_files::state::SecretKey;
 use ce_storage::{Availability, Durability, Storage, WorkerAbilities};
 
 /// The variable that says when the job of a worker ends, in seconds since 1970.
@@ -57,6 +58,8 @@ pub struct WorkerOptions {
     pub memory: Option<u64>,
     /// The user ids of those whose calls it executes, beside the user's own.
     pub users: Vec<u32>,
+    /// The files of keys; none for the user's own.
+    pub keys: Vec<PathBuf>,
     /// The time without a call after which it ends.
     pub idle: Duration,
     /// The time that it has, if that is limited.
@@ -73,6 +76,7 @@ pub struct WorkerSession {
     executor: Arc<dyn Executor>,
     interrupts: Interrupts,
     rules: WorkerRules,
+    keys: Arc<[SecretKey]>,
     began: Instant,
 }
 
@@ -84,7 +88,9 @@ impl WorkerSession {
     ///
     /// Fails if there is no storage, it cannot be written, or signals not be watched.
     pub fn open(storage: &Path, options: WorkerOptions) -> Result<Self, Error> {
-        let WorkerOptions { run, memory, mut users, idle, life, job, task } = options;
+        let WorkerOptions { run, memory, mut users, keys, idle, life, job, task } = options;
+        let files = if keys.is_empty() { vec![SecretKey::file(None)?] } else { keys };
+        let keys = files.iter().map(|file| SecretKey::find(file)).collect::<Result<_, _>>()?;
         let environment = |name: &str| env::var(name).ok();
         let task = task.or_else(|| ArrayTask::from_environment(environment));
         let allocation = Allocation::from_environment(environment);
@@ -120,7 +126,8 @@ impl WorkerSession {
         if let Some(warning) = notices.links(&storage) {
             (run.frontend.notify)(&warning);
         }
-        Ok(Self { storage: Arc::new(storage), executor, interrupts, rules, began: Instant::now() })
+        let storage = Arc::new(storage);
+        Ok(Self { storage, executor, interrupts, rules, keys, began: Instant::now() })
     }
 
     /// Works until there is nothing to do any more.
@@ -131,7 +138,8 @@ impl WorkerSession {
     pub fn work(&self, observe: &(dyn Fn(WorkerEvent<'_>) + Sync)) -> Result<(), Error> {
         let exports = &Exports::of_runs(&self.storage);
         let (storage, executor, rules) = (&self.storage, &*self.executor, self.rules.clone());
-        Ok(Worker { storage, executor, exports, rules, observe }.work()?)
+        let keys = Arc::clone(&self.keys);
+        Ok(Worker { storage, executor, exports, rules, keys, observe }.work()?)
     }
 
     /// The time since it began.

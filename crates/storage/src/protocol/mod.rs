@@ -47,7 +47,7 @@ pub use self::published_jobs::{Job, Jobs};
 pub use self::queue::Runs;
 pub use self::queue::{
     Activity, AnswersRead, Claim, ClaimedCall, ClaimedTicket, Queue, QueueSearch, ServedQueue,
-    WorkerName,
+    TicketContents, WorkerName,
 };
 pub use self::record_cache::CachedRecords;
 use self::record_cache::RecordCache;

@@ -4,13 +4,17 @@
 //! ticket. A claim reserves nothing but the ticket: the call has a lease of its own when it is executed. Answers are lines of
 //! one file for each worker, which only that worker appends to.
 //!
+//! Others may write all that. So tickets, answers and the directories of claims carry a code of the user's key, over everything that they
+//! say and what they belong to: nothing else is executed or believed.
+//!
 //! [`Activity`] lists the runs, queues and workers of a storage. It reads only private directories of runs.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs::File;
 use std::mem;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
@@ -23,9 +27,11 @@ use crate::paths::{
 };
 use crate::records::{
     RunState, SubmittedRun, TICKET_FORMAT, Ticket, TicketAnswer, TicketEnd, WorkerAbilities,
-    WorkerRecord,
+    WorkerRecord, signed, split_signed,
 };
 use ce_files::cache::FileStat;
+use ce_files::state::SecretKey;
+use ce_model::digest::Blake3;
 
 /// The most bytes of answers that are read of a worker at once.
 const MAX_ANSWERS: u64 = 16 << 20;
@@ -51,9 +57,43 @@ pub struct Queue<'a> {
     run: &'a RunName,
 }
 
-/// The position up to which the answers of each worker were read.
-#[derive(Debug, Default)]
-pub struct AnswersRead(HashMap<RunName, u64>);
+/// The kinds of messages that carry a code.
+const TICKET: &[u8] = b"compeval ticket 2";
+const ANSWER: &[u8] = b"compeval answer 2";
+const CLAIMS: &[u8] = b"compeval claims 2";
+
+/// The file of the codes in the directory of the claims of a worker.
+const CODES: &str = "codes";
+
+/// How long a ticket holds. Its run writes it again long before.
+const VALIDITY: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// The messages of workers that were read so far.
+#[derive(Debug)]
+pub struct AnswersRead {
+    key: SecretKey,
+    /// The position up to which the answers of each worker were read.
+    positions: HashMap<RunName, u64>,
+    /// The codes of all answers: one that is there twice was copied.
+    codes: HashSet<Blake3>,
+    /// Workers whose claims are signed.
+    workers: HashSet<RunName>,
+    /// A worker of which an answer has another code, until somebody asks.
+    stranger: Option<WorkerName>,
+}
+
+impl AnswersRead {
+    /// Nothing was read yet. Messages are those of who has this key.
+    pub fn new(key: SecretKey) -> Self {
+        let (positions, codes, workers, stranger) = Default::default();
+        Self { key, positions, codes, workers, stranger }
+    }
+
+    /// Returns a worker whose answer was ignored, since its key is another one.
+    pub fn take_stranger(&mut self) -> Option<WorkerName> {
+        self.stranger.take()
+    }
+}
 
 impl<'a> Queue<'a> {
     pub(super) const fn new(storage: &'a Storage) -> Self {
@@ -68,10 +108,14 @@ impl<'a> Queue<'a> {
     }
 
     /// Adds a ticket, which becomes visible whole.
-    pub fn put(&self, number: u64, ticket: &Ticket) -> Result<()> {
+    pub fn put(&self, number: u64, ticket: &Ticket, key: &SecretKey) -> Result<()> {
+        let until = Timestamp::now().checked_add(VALIDITY).unwrap_or(Timestamp::MAX);
         // Writing to memory cannot fail.
-        let text = serde_json::to_vec(ticket).unwrap_or_default();
-        write_whole(self.root, &self.waiting(number, ticket), &text)
+        let json = serde_json::to_string(ticket).unwrap_or_default();
+        let text = format!("{} {json}", until.as_nanosecond());
+        let code =
+            key.sign(&ticket_parts(self.run.to_string().as_bytes(), &number.to_le_bytes(), &text));
+        write_whole(self.root, &self.waiting(number, ticket), signed(&code, &text).as_bytes())
     }
 
     /// Takes a ticket back. Returns whether it was still waiting.
@@ -97,22 +141,41 @@ impl<'a> Queue<'a> {
         let mut answers = Vec::new();
         for worker in runs(self.root, &self.run.answers())? {
             let path = self.root.path(&self.run.answers_of(&worker));
-            let from = read.0.entry(worker.clone()).or_default();
+            let from = read.positions.entry(worker.clone()).or_default();
             let text = self.root.disk.read_from(&path, *from, MAX_ANSWERS)?;
             // The last line may still be written.
             let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
             *from += whole as u64;
             let lines = String::from_utf8_lossy(&text[..whole]);
-            let lines = lines.lines().filter_map(TicketAnswer::parse);
-            answers.extend(lines.map(|answer| (WorkerName(worker.clone()), answer)));
+            let names = [self.run.to_string(), worker.to_string()];
+            for (answer, code, text) in lines.lines().filter_map(TicketAnswer::parse) {
+                let worker = WorkerName(worker.clone());
+                if !read.key.has_signed(&answer_parts(&names, text), &code) {
+                    read.stranger = Some(worker);
+                } else if read.codes.insert(code) {
+                    answers.push((worker, answer));
+                }
+            }
         }
         Ok(answers)
     }
 
-    /// Returns the tickets that workers have.
-    pub fn claims(&self) -> Result<Vec<Claim>> {
+    /// Returns the tickets that workers with the key have.
+    pub fn claims(&self, read: &mut AnswersRead) -> Result<Vec<Claim>> {
         let mut claims = Vec::new();
         for worker in runs(self.root, &self.run.claims())? {
+            if !read.workers.contains(&worker) {
+                let codes = self.root.path(&codes_of(self.run, &worker));
+                let codes = self.root.disk.read(&codes)?.unwrap_or_default();
+                let parts = [CLAIMS, &names(self.run, &worker)];
+                let is_signed = |line: &[u8]| {
+                    Blake3::from_digits(line).is_some_and(|code| read.key.has_signed(&parts, &code))
+                };
+                if !codes.split(|byte| *byte == b'\n').any(is_signed) {
+                    continue;
+                }
+                read.workers.insert(worker.clone());
+            }
             let numbers = numbers(self.root, &self.run.claims_of(&worker))?;
             let worker = WorkerName(worker);
             claims.extend(numbers.map(|ticket| Claim { worker: worker.clone(), ticket }));
@@ -196,11 +259,12 @@ impl<'a> Runs<'a> {
         write_whole(&self.storage.root, &self.storage.run.name().worker_record(), &text)
     }
 
-    /// Begins to look for queues of these users.
-    pub fn search_queues(&self, users: Vec<u32>) -> QueueSearch<'a> {
+    /// Begins to look for queues of these users, of which one of the keys is known.
+    pub fn search_queues(&self, users: Vec<u32>, keys: Arc<[SecretKey]>) -> QueueSearch<'a> {
         QueueSearch {
             storage: self.storage,
             users,
+            keys,
             listed: None,
             workers: BTreeSet::new(),
             others: BTreeSet::new(),
@@ -214,6 +278,7 @@ impl<'a> Runs<'a> {
 pub struct QueueSearch<'a> {
     storage: &'a Storage,
     users: Vec<u32>,
+    keys: Arc<[SecretKey]>,
     /// The stat of the directory of runs when it was listed; `None` if it can change without another one.
     listed: Option<FileStat>,
     /// The runs that are workers and have no queue: these are not looked at again.
@@ -232,11 +297,15 @@ impl<'a> QueueSearch<'a> {
             let owner = owner(root, &root.path(&run.queue()))?;
             if owner.is_none() && root.disk.exists(&root.path(&run.worker_record()))? {
                 self.workers.insert(run.clone());
-            } else if let Some(owner) = owner.filter(|owner| self.users.contains(owner))
+            } else if owner.is_some_and(|owner| self.users.contains(&owner))
                 && run != storage.run.name()
                 && storage.runs().lives(run)
             {
-                queues.push(ServedQueue { storage, run: run.clone(), owner });
+                queues.push(ServedQueue {
+                    storage,
+                    run: run.clone(),
+                    keys: Arc::clone(&self.keys),
+                });
             }
         }
         self.others.retain(|run| !self.workers.contains(run));
@@ -261,8 +330,21 @@ impl<'a> QueueSearch<'a> {
 pub struct ServedQueue<'a> {
     storage: &'a Storage,
     run: RunName,
-    /// The user id of its owner. A ticket of anybody else is none.
-    owner: u32,
+    /// The keys of those who may want something executed.
+    keys: Arc<[SecretKey]>,
+}
+
+/// The contents of a claimed ticket.
+#[derive(Debug)]
+pub enum TicketContents {
+    /// What is to be executed, as somebody with a key has written it, and its code, which no other ticket has.
+    Signed(Box<Ticket>, Blake3),
+    /// Another version of the program has written it.
+    OtherFormat,
+    /// Its code is that of no key, or of another ticket.
+    Forged,
+    /// It was written too long ago.
+    Expired,
 }
 
 /// A claimed ticket.
@@ -271,8 +353,10 @@ pub struct ClaimedTicket<'a> {
     queue: ServedQueue<'a>,
     number: u64,
     class: String,
-    /// Its contents; `None` if they cannot be read.
-    pub ticket: Option<Ticket>,
+    /// The key of its run, or the worker's own.
+    key: SecretKey,
+    /// Its contents.
+    pub contents: TicketContents,
 }
 
 impl<'a> ServedQueue<'a> {
@@ -301,22 +385,49 @@ impl<'a> ServedQueue<'a> {
         let root = &self.storage.root;
         let waiting = root.path(&ticket_in(&self.run.class(class), number));
         let claimed = root.path(&self.claimed(number));
-        let claims = root.path(&self.run.claims_of(self.storage.run.name()));
-        if root.disk.metadata(&claims)?.is_none() {
-            root.disk.make_dir(&claims)?;
+        let codes = codes_of(&self.run, self.storage.run.name());
+        if !root.disk.exists(&root.path(&codes))? {
+            root.disk.make_dirs(&root.path(&self.run.claims_of(self.storage.run.name())))?;
+            let parts = [CLAIMS, &names(&self.run, self.storage.run.name())];
+            let lines = self.keys.iter().map(|key| key.sign(&parts).full() + "\n");
+            // Before the first claim, which nobody believes without them.
+            write_whole(root, &codes, lines.collect::<String>().as_bytes())?;
         }
         // A rename over NFS may be carried out and reported as failed: then the ticket is there all the same.
         if !root.disk.rename(&waiting, &claimed)? && !root.disk.exists(&claimed)? {
             return Ok(None);
         }
-        let text = match owner(root, &claimed)? {
-            Some(owner) if owner == self.owner => root.disk.read(&claimed)?,
-            _ => None,
-        };
-        let ticket = text.and_then(|text| serde_json::from_slice::<Ticket>(&text).ok());
-        let ticket = ticket.filter(|ticket| ticket.format == TICKET_FORMAT);
+        let text = root.disk.read(&claimed)?.unwrap_or_default();
+        let (contents, key) = self.authenticated(number, &String::from_utf8_lossy(&text));
+        let Some(key) = key.or_else(|| self.keys.first()).cloned() else { return Ok(None) };
         let (queue, class) = (self.clone(), class.to_owned());
-        Ok(Some(ClaimedTicket { queue, number, class, ticket }))
+        Ok(Some(ClaimedTicket { queue, number, class, key, contents }))
+    }
+
+    /// Reads a ticket, and finds the key that it was written with.
+    fn authenticated(&self, number: u64, message: &str) -> (TicketContents, Option<&SecretKey>) {
+        let Some((code, text)) = split_signed(message) else {
+            return (TicketContents::OtherFormat, None);
+        };
+        let (run, number) = (self.run.to_string(), number.to_le_bytes());
+        let parts = ticket_parts(run.as_bytes(), &number, text);
+        let Some(key) = self.keys.iter().find(|key| key.has_signed(&parts, &code)) else {
+            return (TicketContents::Forged, None);
+        };
+        let (until, json) = text.split_once(' ').unwrap_or_default();
+        let contents = match serde_json::from_str::<Ticket>(json) {
+            Ok(ticket) if ticket.format == TICKET_FORMAT => {
+                let is_over =
+                    until.parse().is_ok_and(|until: i128| until < Timestamp::now().as_nanosecond());
+                if is_over {
+                    TicketContents::Expired
+                } else {
+                    TicketContents::Signed(Box::new(ticket), code)
+                }
+            }
+            _ => TicketContents::OtherFormat,
+        };
+        (contents, Some(key))
     }
 
     fn claimed(&self, number: u64) -> String {
@@ -331,7 +442,9 @@ impl ClaimedTicket<'_> {
         let (run, worker) = (&self.queue.run, self.queue.storage.run.name());
         let answers = root.path(&run.answers_of(worker));
         let answer = TicketAnswer { ticket: self.number, end };
-        self.queue.unless_gone(root.disk.append(&answers, answer.line().as_bytes()))
+        let names = [run.to_string(), worker.to_string()];
+        let line = answer.line(|text| self.key.sign(&answer_parts(&names, text)));
+        self.queue.unless_gone(root.disk.append(&answers, line.as_bytes()))
     }
 
     /// Gives up the claim of a ticket that was answered.
@@ -348,6 +461,26 @@ impl ClaimedTicket<'_> {
         let waiting = root.path(&ticket_in(&class, self.number));
         self.queue.unless_gone(root.disk.rename(&claimed, &waiting).map(drop))
     }
+}
+
+/// What the code of a ticket is of.
+fn ticket_parts<'p>(run: &'p [u8], number: &'p [u8], text: &'p str) -> [&'p [u8]; 4] {
+    [TICKET, run, number, text.as_bytes()]
+}
+
+/// What the code of an answer is of, given the names of the run and of the worker.
+fn answer_parts<'p>([run, worker]: &'p [String; 2], text: &'p str) -> [&'p [u8]; 4] {
+    [ANSWER, run.as_bytes(), worker.as_bytes(), text.as_bytes()]
+}
+
+/// The names of a run and of a worker, as one text. Neither has a blank.
+fn names(run: &RunName, worker: &RunName) -> Vec<u8> {
+    format!("{run} {worker}").into_bytes()
+}
+
+/// The file of the codes of a worker's claims.
+fn codes_of(run: &RunName, worker: &RunName) -> String {
+    format!("{}/{CODES}", run.claims_of(worker))
 }
 
 impl WorkerName {
@@ -426,6 +559,11 @@ pub struct ClaimedCall {
     pub since: Timestamp,
 }
 
+/// Reads a ticket for people to see, whoever has written it.
+fn shown_ticket(message: &str) -> Option<Ticket> {
+    serde_json::from_str(split_signed(message)?.1.split_once(' ')?.1).ok()
+}
+
 /// Serialises the name of a ticket's computation.
 #[expect(clippy::ref_option, reason = "serde calls it like this")]
 fn computation_of<S: Serializer>(
@@ -494,12 +632,12 @@ impl<'a> Runs<'a> {
         let queued = queued.filter(|(_, count)| *count > 0).collect();
         let mut claimed = Vec::new();
         for worker in runs(&self.storage.root, &run.claims())? {
-            for ticket in self.storage.root.names(&run.claims_of(&worker))? {
-                let place = self.storage.root.path(&format!("{}/{ticket}", run.claims_of(&worker)));
+            for ticket in numbers(&self.storage.root, &run.claims_of(&worker))? {
+                let place = self.storage.root.path(&ticket_in(&run.claims_of(&worker), ticket));
                 let Some((stat, text)) = self.storage.root.disk.read_one(&place)? else { continue };
                 claimed.push(ClaimedCall {
                     worker: Holder::new(&worker, false),
-                    ticket: serde_json::from_slice(&text).ok(),
+                    ticket: shown_ticket(&String::from_utf8_lossy(&text)),
                     since: Timestamp::from_nanosecond(stat.changed_ns.into()).unwrap_or_default(),
                 });
             }
@@ -532,8 +670,6 @@ fn submission_of_log(log: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::{Durability, Unrecorded};
 
@@ -547,7 +683,7 @@ mod tests {
         let abilities = WorkerAbilities { job, task, cpus, memory, allocation, isolates, life };
         worker.runs().become_worker(abilities).unwrap();
         run.runs().queue().open().unwrap();
-        let search = || other.runs().search_queues(vec![other.runs().own_user()]);
+        let search = || other.runs().search_queues(vec![other.runs().own_user()], [].into());
         let mut knowing = search();
         assert_eq!(knowing.look().unwrap().len(), 1);
         assert_eq!(knowing.workers, [worker.run.name().clone()].into());
@@ -566,7 +702,7 @@ mod tests {
         let open = || Storage::open(dir.path(), Unrecorded::Adopt, Durability::Unsynced).unwrap();
         let (run, other) = (open(), open());
         run.runs().queue().open().unwrap();
-        let mut search = other.runs().search_queues(vec![other.runs().own_user()]);
+        let mut search = other.runs().search_queues(vec![other.runs().own_user()], [].into());
         search.look().unwrap();
         assert!(
             search.listed.is_none(),

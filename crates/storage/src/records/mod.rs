@@ -23,6 +23,7 @@ pub use self::pending_work::{
     SubmittedRun, SuspensionRecord, SuspensionState, TICKET_FORMAT, Ticket, TicketAnswer,
     TicketEnd, TicketValue, WaitingJob, WorkerAbilities, WorkerRecord,
 };
+pub(crate) use self::pending_work::{signed, split_signed};
 pub(super) use self::promised_files::differences;
 pub use self::promised_files::{CheckStopped, Defect, ExpectedFile, Finding, Published, Stamp};
 pub(super) use self::provenance::host;

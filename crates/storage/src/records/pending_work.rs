@@ -18,10 +18,21 @@ use ce_model::name::{ComputationName, TaskName};
 use ce_model::resources::Resources;
 
 /// The format of tickets and answers that this program writes and reads. Run and worker must know the same one.
-pub const TICKET_FORMAT: u32 = 1;
+pub const TICKET_FORMAT: u32 = 2;
 
-/// The number of digits of the checksum of a line.
-const CHECKSUM: usize = 16;
+/// The format of what a worker says of itself.
+const WORKER_FORMAT: u32 = 1;
+
+/// The text of a message, and the code that says by its key who has written it: 64 hexadecimal digits, a blank, and the text.
+pub(crate) fn signed(code: &Blake3, text: &str) -> String {
+    format!("{} {text}", code.full())
+}
+
+/// The code and the text of a message.
+pub(crate) fn split_signed(message: &str) -> Option<(Blake3, &str)> {
+    let (code, text) = message.split_once(' ')?;
+    Some((Blake3::from_digits(code.as_bytes())?, text))
+}
 
 /// A call that a worker is to execute. All names are relative to the storage, which may be mounted elsewhere there.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -166,23 +177,20 @@ pub struct FailedCall {
 }
 
 impl TicketAnswer {
-    /// The answer as a line of a file: its checksum, its text, and a line feed.
+    /// The answer as a line of a file: the code of its text, its text, and a line feed.
     ///
     /// The line feed in front ends a line that was not written to its end.
-    pub fn line(&self) -> String {
+    pub(crate) fn line(&self, sign: impl FnOnce(&str) -> Blake3) -> String {
         let text = serde_json::to_string(self).unwrap_or_default();
-        format!("\n{} {text}\n", checksum(&text))
+        format!("\n{}\n", signed(&sign(&text), &text))
     }
 
-    /// Parses a line without its line feed. `None` if it is empty, or not as it was written.
-    pub fn parse(line: &str) -> Option<Self> {
-        let (sum, text) = line.split_once(' ')?;
-        (sum == checksum(text)).then(|| serde_json::from_str(text).ok()).flatten()
+    /// Parses a line without its line feed, and returns its code and its text, too. `None` if it is empty, or was not written to its
+    /// end.
+    pub(crate) fn parse(line: &str) -> Option<(Self, Blake3, &str)> {
+        let (code, text) = split_signed(line)?;
+        Some((serde_json::from_str(text).ok()?, code, text))
     }
-}
-
-fn checksum(text: &str) -> String {
-    Blake3::of(text.as_bytes()).full()[..CHECKSUM].to_owned()
 }
 
 /// The abilities of a worker.
@@ -212,7 +220,7 @@ impl WorkerAbilities {
         let recorded = Provenance::now();
         let deadline = life.and_then(|life| recorded.at.checked_add(life).ok());
         WorkerRecord {
-            format: TICKET_FORMAT,
+            format: WORKER_FORMAT,
             recorded,
             job,
             task,
@@ -229,7 +237,7 @@ impl WorkerAbilities {
 /// The description that a worker gives of itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WorkerRecord {
-    /// The format: see [`TICKET_FORMAT`].
+    /// The format, 1.
     pub format: u32,
     /// Its host, its user, when it began, and the version of the program.
     pub recorded: Provenance,
@@ -425,16 +433,20 @@ mod tests {
     fn a_line_that_was_not_written_to_its_end_is_no_answer_and_harms_no_other() {
         let answer =
             |ticket| TicketAnswer { ticket, end: TicketEnd::Refused("why not\n?".to_owned()) };
-        let first = answer(1).line();
+        let line = |ticket| answer(ticket).line(|text| Blake3::of(text.as_bytes()));
+        let read = |text: &str| {
+            let read = text.lines().filter_map(TicketAnswer::parse);
+            read.map(|(answer, code, text)| {
+                assert_eq!(code, Blake3::of(text.as_bytes()));
+                answer
+            })
+            .collect::<Vec<_>>()
+        };
+        let first = line(1);
         for end in 0..first.len() - 1 {
-            let text = first[..end].to_owned() + &answer(2).line();
-            let read: Vec<_> = text.lines().filter_map(TicketAnswer::parse).collect();
-            assert_eq!(read, [answer(2)], "after {end} bytes");
+            let text = first[..end].to_owned() + &line(2);
+            assert_eq!(read(&text), [answer(2)], "after {end} bytes");
         }
-        let both = first + &answer(2).line();
-        assert_eq!(
-            both.lines().filter_map(TicketAnswer::parse).collect::<Vec<_>>(),
-            [answer(1), answer(2)]
-        );
+        assert_eq!(read(&(first + &line(2))), [answer(1), answer(2)]);
     }
 }
