@@ -50,7 +50,7 @@ use self::task::{Check, Convert, Init, Sym};
 use self::verify::{Doctor, Verify};
 use self::viz::Viz;
 use self::worker::Serve;
-use ce_evaluate::session::{Error, OutputError, WriteError};
+use ce_evaluate::session::{Error, OutputError, WriteError, start_pool};
 use ce_files::umask;
 use ce_git::REPOSITORY_VARIABLES;
 use ce_model::exit::{Exit, Explain};
@@ -286,7 +286,11 @@ impl Program {
 
 impl Tool for Ce {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
+        if !matches!(self.command, Command::Run(_)) {
+            start_pool();
+        }
         match &self.command {
+            // It may split this process before.
             Command::Run(run) => run.run(out),
             Command::Sym(sym) => sym.run(out),
             Command::Viz(viz) => viz.run(out),

@@ -14,7 +14,7 @@ use super::storage_args::AbsentStorage;
 use ce_evaluate::session::{
     BeginError, BoundTask, CallNameError, Error, FinishedJobs, Frontend, Given, Kept, OutputError,
     Place, RunJobRequest, RunOptions, Session, WriteError, check_selection, find_job, find_jobs,
-    is_to_be_handed_over, named_call, open_finished, own_token, record_later_use,
+    is_to_be_handed_over, named_call, open_finished, own_token, record_later_use, start_pool,
 };
 use ce_evaluate::{Evaluation, ForcedCalls, How};
 use ce_executor::scheduler::JobToken;
@@ -150,6 +150,7 @@ struct ReadyRun {
 impl Run {
     /// Evaluates the task; leaves the terminal once that can begin, if it is to be left.
     fn evaluate(&self, out: &mut dyn Write, departure: Option<Departure>) -> Result<Exit, Error> {
+        start_pool();
         let dir = &self.task.task;
         let selection = self.selection();
         let short_cut = self.quiet && self.force.is_empty() && selection.is_everything();

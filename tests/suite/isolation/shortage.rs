@@ -82,3 +82,37 @@ fn open_files_are_raised_for_many_calls_and_computations_have_the_limit_of_the_u
     hard.says("warning: 3 computations run at once, and not 60: the limit of open files");
     assert_eq!(lab.output(), "110\n");
 }
+
+#[test]
+fn at_a_limit_of_threads_every_command_ends_by_itself_and_a_run_goes_on_later() {
+    let Some(lab) = lab("", r#"cp "$1" "$2""#) else { return };
+    // Limits of root are not obeyed. Of anybody else, they count all processes: that user has no others.
+    let user = match lab.another_user() {
+        Some(_) if rustix::process::getuid().is_root() => 60_000 + std::process::id() % 5000,
+        _ => return crate::needs::lacks("root, who can become a user without processes"),
+    };
+    let user = format!("{user}");
+    let mut give = Command::new("chown");
+    assert!(give.args(["-R", &user]).arg(lab.path("")).status().unwrap().success());
+    let run = |limit: u32, command: &Command| {
+        let limited = format!("--nproc={limit}");
+        let switch = ["setpriv", "--reuid", &user, "--regid", &user, "--clear-groups"];
+        let words = [&switch[..], &["prlimit", &limited]].concat();
+        let ran = lab.finish(through(&words, command).env("CE_HASTE", "200"));
+        assert!(!ran.stderr.contains("panicked"), "{limit}\n{}", ran.stderr);
+        assert!(!ran.stderr.contains("not isolated"), "{limit}\n{}", ran.stderr);
+        ran.status.code()
+    };
+    let evaluation = lab.evaluation(&["--no-sync", "--force=look", "-j4"]);
+    let mut shell = lab.command("ce");
+    shell.args(["shell", "../storage", "look", "--", "true"]);
+    let mut verify = lab.command("ce");
+    verify.args(["verify", "../storage"]);
+    let ends: Vec<_> = (1..20).map(|limit| run(limit, &evaluation)).collect();
+    assert_eq!(run(500, &evaluation), Some(0), "{ends:?}");
+    assert!(ends.contains(&Some(3)) || ends.contains(&Some(5)), "{ends:?}");
+    for limit in 1..12 {
+        run(limit, &shell);
+        run(limit, &verify);
+    }
+}

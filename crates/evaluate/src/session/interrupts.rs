@@ -5,11 +5,12 @@
 
 use std::collections::VecDeque;
 use std::error::Error as _;
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::{io, thread};
+use std::{env, io, thread};
 
 use rayon::{ThreadBuilder, ThreadPoolBuilder};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -44,7 +45,9 @@ impl Interrupts {
 
     /// Does the same; one that is a job is also asked to hand over to the next one. Who asks it to end meanwhile counts more.
     pub(super) fn of_run(executor: &Arc<dyn Executor>, is_job: bool) -> io::Result<Self> {
-        start_pool()?;
+        if LACKS_POOL.load(Ordering::Relaxed) {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
         let (cancelled, killed) = (Arc::clone(executor), Arc::clone(executor));
         let interrupt = move || {
             cancelled.cancel();
@@ -94,23 +97,39 @@ impl Interrupts {
     }
 }
 
+/// Whether no thread could be started for the pool.
+static LACKS_POOL: AtomicBool = AtomicBool::new(false);
+
 /// Starts the threads that read many files and records at once, as many of them as the limit of threads allows. The pool would start
-/// them by itself, and panic if it cannot start all.
-fn start_pool() -> io::Result<()> {
-    let (first, begins) = channel::<ThreadBuilder>();
-    thread::Builder::new().spawn(move || begins.recv().map(ThreadBuilder::run))?;
-    let mut first = Some(first);
-    let pool = ThreadPoolBuilder::new().spawn_handler(|thread| {
-        match first.take() {
-            Some(first) => drop(first.send(thread)),
-            // Those that there are do its work.
-            None => drop(thread::Builder::new().spawn(|| thread.run())),
+/// them by itself, and panic if it cannot start all. The process must not be split any more.
+///
+/// If there are none, this thread, the main one, does all of their work, and no session begins.
+pub fn start_pool() {
+    let wanted = env::var("RAYON_NUM_THREADS").ok().and_then(|wanted| wanted.parse().ok());
+    let cores = || thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let most = wanted.filter(|wanted| *wanted > 0).unwrap_or_else(cores);
+    // The pool waits for all threads that it is made of, so these are started before.
+    let mut started = Vec::new();
+    for _ in 0..most {
+        let (sender, begins) = channel::<ThreadBuilder>();
+        let thread = thread::Builder::new().spawn(move || begins.recv().map(ThreadBuilder::run));
+        if thread.is_err() {
+            break;
         }
-        Ok(())
+        started.push(sender);
+    }
+    if started.is_empty() {
+        let alone = ThreadPoolBuilder::new().num_threads(1).use_current_thread();
+        LACKS_POOL.store(alone.build_global().is_ok(), Ordering::Relaxed);
+        return;
+    }
+    let pool = ThreadPoolBuilder::new().num_threads(started.len());
+    let pool = pool.spawn_handler(|thread| {
+        let sender = started.pop().ok_or(io::ErrorKind::WouldBlock)?;
+        sender.send(thread).map_err(|_| io::ErrorKind::BrokenPipe.into())
     });
     // It may have been started before.
     let _started = pool.build_global();
-    Ok(())
 }
 
 impl Drop for Interrupts {

@@ -47,7 +47,7 @@ pub use self::call_inspection::{
     CallNameError, InspectionError, InspectionSession, find_call, named_call, named_job, print_log,
 };
 pub use self::inputs::{BoundTask, InputError, check_trees};
-pub use self::interrupts::Stop;
+pub use self::interrupts::{Stop, start_pool};
 pub use self::jobs_and_points::{
     FinishedJobs, Kept, PointsFile, RangeError, check_own_sheets, check_selection,
     expand_own_sheets, find_job, find_jobs, for_each, open_finished, record_later_use,
