@@ -39,11 +39,12 @@ const WRITABLE: [&str; 15] = [
 ];
 
 /// The attempts to break out, if computations can be isolated.
-const BREAK_OUTS: [&str; 25] = [
+const BREAK_OUTS: [&str; 27] = [
     "isolation",
     "inputs",
     "computation",
     "other files",
+    "root",
     "home",
     "files of root",
     "other processes",
@@ -61,6 +62,7 @@ const BREAK_OUTS: [&str; 25] = [
     "shared memory",
     "control groups",
     "socket kinds",
+    "open files",
     "system calls",
     "mounting",
     "nesting",

@@ -454,8 +454,9 @@ impl Explain for ExecuteError {
     fn hint(&self) -> Option<String> {
         let (exec, source) = match self {
             Self::Start { exec, source, .. } => (exec, source),
-            Self::Isolate(_) => {
-                return Some("check what its file access grants, or use --no-isolate".to_owned());
+            Self::Isolate(error) => {
+                let general = "check what its file access grants, or use --no-isolate";
+                return error.hint().or_else(|| Some(general.to_owned()));
             }
             Self::Replaced(_) => {
                 return Some(

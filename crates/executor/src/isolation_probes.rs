@@ -9,7 +9,7 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::num::NonZeroUsize;
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{self, UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,9 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_remount, unmount};
 use rustix::net::{AddressFamily, SocketType, socket};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{
+    Pid, PidfdFlags, PidfdGetfdFlags, Signal, kill_process, pidfd_getfd, pidfd_open,
+};
 use rustix::thread::{
     CapabilitySet, CapabilitySets, UnshareFlags, capabilities, no_new_privs, set_capabilities,
 };
@@ -204,7 +206,7 @@ impl Trial {
             outbox: self.verified("out")?,
             stage: self.verified("")?,
             log: "log".to_owned(),
-            access: Access { rules: vec![Rule::Read(program)] },
+            access: Access::new(vec![Rule::Read(program)]),
             isolate: true,
             limit: None,
             visible_gpus: Vec::new(),
@@ -235,7 +237,7 @@ impl Drop for Trial {
 }
 
 /// Attempts that only a filter of system calls prevents.
-const FILTERED: [&str; 4] = ["keyrings", "socket kinds", "system calls", "nesting"];
+const FILTERED: [&str; 5] = ["keyrings", "socket kinds", "open files", "system calls", "nesting"];
 
 fn finding(
     name: &'static str,
@@ -281,10 +283,11 @@ const AS_ROOT: &str = "computations are root's";
 type Attempt = (&'static str, &'static str, fn(&Targets) -> Option<String>);
 
 /// All attempts. The last ones change this process.
-const ATTEMPTS: [Attempt; 23] = [
+const ATTEMPTS: [Attempt; 25] = [
     ("inputs", "cannot be changed", inputs),
     ("computation", "cannot be changed", computation),
     ("other files", "cannot be seen or made", other_files),
+    ("root", "has nothing of the host above or below it", root),
     ("home", "cannot be seen", home),
     ("files of root", "in visible directories cannot be read", files_of_root),
     ("other processes", "cannot be seen", other_processes),
@@ -302,6 +305,7 @@ const ATTEMPTS: [Attempt; 23] = [
     ("shared memory", "and semaphores of other programs are not there", shared_memory),
     ("control groups", "have no names that identify the user", control_groups),
     ("socket kinds", "are those of its own network", socket_kinds),
+    ("open files", "of other processes cannot be taken", open_files),
     ("system calls", "that reach deep into the kernel are refused", system_calls),
     ("mounting", "is not possible, nor in a namespace of one's own", mounting),
     ("nesting", "is not possible: no namespaces can be made", nesting),
@@ -336,6 +340,18 @@ fn other_files(targets: &Targets) -> Option<String> {
     possible(fs::metadata(&targets.secret), "a file outside can be seen")
         .or_else(|| possible(File::create(beside), "a file outside can be made"))
         .or_else(|| possible(File::create("/usr/new"), "the system can be changed"))
+}
+
+/// Whether a path leads above the root, or something else is mounted at it.
+fn root(_: &Targets) -> Option<String> {
+    let places = ["/", "/..", "/proc/self/root", "/proc/self/cwd/../.."].map(fs::metadata);
+    let mut ids = places.into_iter().flatten().map(|about| (about.dev(), about.ino()));
+    let top = ids.next();
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let at_root = mounts.lines().filter(|line| line.split(' ').nth(4) == Some("/")).count();
+    ids.any(|id| Some(id) != top)
+        .then(|| "a path leads above it".to_owned())
+        .or_else(|| (at_root > 1).then(|| "something else is mounted there".to_owned()))
 }
 
 fn home(targets: &Targets) -> Option<String> {
@@ -535,6 +551,13 @@ fn socket_kinds(_: &Targets) -> Option<String> {
             .any(|kind| socket(family, kind, None).is_ok());
         is_made.then(|| format!("sockets reach {what}"))
     })
+}
+
+/// Tries it with this very process, which may do anything to itself.
+fn open_files(_: &Targets) -> Option<String> {
+    let own = pidfd_open(rustix::process::getpid(), PidfdFlags::empty()).ok()?;
+    let taken = pidfd_getfd(own, 0, PidfdGetfdFlags::empty());
+    possible(taken, "open files can be taken from processes")
 }
 
 /// Moves this process into a new namespace of this kind.

@@ -1,6 +1,6 @@
 //! Values of the file system: [`manifest`] reads directories as values, [`attributes`] are no part of them, [`cache`] remembers what
 //! takes long to compute. [`state`] has the user's private files, [`umask`] says which modes new files get. All that is written is
-//! reached [`beneath`] an open directory.
+//! reached [`beneath`] an open directory; [`walk`] follows paths that computations may have changed.
 //! [`open_leased`] waits for files that other programs hold leases on.
 
 pub mod attributes;
@@ -11,5 +11,6 @@ pub mod manifest;
 mod open_file;
 pub mod state;
 pub mod umask;
+pub mod walk;
 
 pub use self::open_file::{is_leased, open_leased};

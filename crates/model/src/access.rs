@@ -57,6 +57,9 @@ pub enum RuleError {
     /// Files of `/dev`, where devices cannot be opened unless they are granted as such.
     #[error("{} is in /dev, and only devices of it can be granted", .0.display())]
     InDev(PathBuf),
+    /// Files of `/proc`, which show processes of the host and lead to its files, or what controls the kernel below `/sys`.
+    #[error("{} cannot be granted: it reaches beyond files", .0.display())]
+    Kernel(PathBuf),
     /// Something that is no device.
     #[error("{} is not a device", .0.display())]
     NotADevice(PathBuf),
@@ -86,6 +89,9 @@ impl Explain for RuleError {
             Self::NoInput(_) => "name a line of the computation's file inputs",
             Self::InDev(_) => "write device PATH for each device that it needs",
             Self::NotInDev(_) => "write a path such as device /dev/fuse",
+            Self::Kernel(_) => {
+                "grant the files that it needs; a sandbox has a /proc of its own, and /sys can be read"
+            }
             Self::Ambiguous { .. } => "give these inputs different names",
             Self::TwoRoots(_) => "keep one root line; more than one path line is fine",
             Self::Word(_) => {
@@ -182,9 +188,27 @@ impl fmt::Display for Rule {
 pub struct Access {
     /// The lines, in the order of the file.
     pub rules: Vec<Rule>,
+    /// The paths of the host that any computation of the task may write. A link that is found there may be a computation's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub written: Vec<PathBuf>,
 }
 
 impl Access {
+    /// The access that these lines give. No other computation writes anything.
+    pub fn new(rules: Vec<Rule>) -> Self {
+        let mut access = Self { rules, written: Vec::new() };
+        access.written = access.writes().map(Path::to_owned).collect();
+        access
+    }
+
+    /// The paths of the host that it may write.
+    pub fn writes(&self) -> impl Iterator<Item = &Path> {
+        self.rules.iter().filter_map(|rule| match rule {
+            Rule::Write(path) => Some(path.as_path()),
+            _ => None,
+        })
+    }
+
     /// Whether it may use the network of the host.
     pub fn network(&self) -> bool {
         self.rules.contains(&Rule::Network)
@@ -259,7 +283,7 @@ mod tests {
     #[test]
     fn a_label_is_the_number_of_one_input() {
         let rules = ["path tools/", "root a b", "path a b"].map(|line| parse(line).unwrap()).into();
-        let access = Access { rules };
+        let access = Access::new(rules);
         assert_eq!(access.root().map(|label| label.number), Some(1));
         assert_eq!(access.path().map(|label| label.number).collect::<Vec<_>>(), [2, 1]);
     }
@@ -293,7 +317,7 @@ mod tests {
     #[test]
     fn variables_are_passed_by_name_or_by_beginning() {
         let rules = ["env OMP_*", "env LICENSE"].map(|line| parse(line).unwrap()).into();
-        let access = Access { rules };
+        let access = Access::new(rules);
         for (name, passed) in
             [("OMP_NUM_THREADS", true), ("LICENSE", true), ("LICENSE2", false), ("HOME", false)]
         {

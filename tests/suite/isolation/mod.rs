@@ -4,8 +4,10 @@
 
 mod access;
 mod ends;
+mod grants;
 mod leftovers;
 mod owners;
+mod processes;
 mod reach;
 pub(crate) mod roots;
 mod sealing;

@@ -23,10 +23,10 @@ use crate::program::through;
 const CALLS: &str = r#"
 import ctypes, os, platform
 libc = ctypes.CDLL(None, use_errno=True)
-names = 'add_key request_key keyctl syslog bpf perf_event_open userfaultfd clone unshare'.split()
-numbers = dict(zip(names, (248, 249, 250, 103, 321, 298, 323, 56, 272)
-    if platform.machine() == 'x86_64' else (217, 218, 219, 116, 280, 241, 282, 220, 97)))
-numbers.update(io_uring_setup=425, io_uring_enter=426, io_uring_register=427, clone3=435)
+names = 'add_key request_key keyctl syslog bpf perf_event_open userfaultfd clone unshare kcmp'.split()
+numbers = dict(zip(names, (248, 249, 250, 103, 321, 298, 323, 56, 272, 312)
+    if platform.machine() == 'x86_64' else (217, 218, 219, 116, 280, 241, 282, 220, 97, 272)))
+numbers.update(io_uring_setup=425, io_uring_enter=426, io_uring_register=427, clone3=435, pidfd_getfd=438)
 def call(name, *arguments):
     # A pointer or a number of 64 bits each.
     arguments = [a if isinstance(a, bytes) else ctypes.c_long(a) for a in arguments]
@@ -85,7 +85,7 @@ fn calls_that_reach_deep_into_the_kernel_are_not_there() {
         r#"
 tried = dict(bpf=(0, 0, 0), perf_event_open=(0, 0, -1, -1, 0), userfaultfd=(0,), syslog=(10, 0, 0),
     io_uring_setup=(1, 0), io_uring_enter=(-1, 0, 0, 0, 0), io_uring_register=(-1, 0, 0, 0),
-    clone3=(0, 0))
+    clone3=(0, 0), pidfd_getfd=(0, 0, 0), kcmp=(os.getpid(), os.getpid(), 0, 0, 0))
 there = {name: call(name, *arguments) for name, arguments in tried.items()}
 there = {name: result for name, result in there.items() if result != -38}
 import threading
@@ -96,6 +96,33 @@ open(sys.argv[2], 'w').write(f'{there}\n')"#,
         return;
     };
     as_each_user(&lab, |user| assert_eq!(evaluate(&lab, user), "{}\n"));
+}
+
+#[test]
+fn others_cannot_be_held_up_typed_for_or_listened_to() {
+    let Some(lab) = python_lab(
+        "",
+        r#"
+import errno, fcntl, socket
+def attempt(act):
+    try: return act()
+    except OSError as error: return errno.errorcode[error.errno]
+file = os.open(sys.argv[1], os.O_RDONLY)
+kinds = fcntl.F_RDLCK, fcntl.F_WRLCK
+told = [attempt(lambda: fcntl.fcntl(file, fcntl.F_SETLEASE, kind)) for kind in kinds]
+master, slave = attempt(os.openpty) if os.path.exists('/dev/ptmx') else (0, 0)
+told += [attempt(lambda: fcntl.ioctl(slave, number, b'x')) for number in (0x5412, 0x541c)]
+told.append(attempt(lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 15)))
+told.append(type(attempt(lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0))).__name__)
+fcntl.fcntl(file, fcntl.F_SETFD, fcntl.fcntl(file, fcntl.F_GETFD))
+open(sys.argv[2], 'w').write(' '.join(map(str, told)))"#,
+    ) else {
+        return;
+    };
+    as_each_user(&lab, |user| {
+        let expected = "EINVAL EINVAL EPERM EPERM EPROTONOSUPPORT socket";
+        assert_eq!(evaluate(&lab, user), expected);
+    });
 }
 
 #[test]

@@ -23,13 +23,18 @@ pub(super) fn as_each_user(lab: &Lab, act: impl Fn(Option<u32>)) {
 
 /// Evaluates as somebody, anew; returns what the computation made.
 pub(super) fn evaluate(lab: &Lab, user: Option<u32>) -> String {
+    lab.finish(&mut anew(lab, user, &[])).exit(0);
+    lab.output()
+}
+
+/// An evaluation as somebody, in a new storage.
+pub(super) fn anew(lab: &Lab, user: Option<u32>, options: &[&str]) -> Command {
     drop(fs::remove_dir_all(lab.path("storage")));
     let mut chmod = Command::new("chmod");
     assert!(chmod.args(["-R", "a+rwX"]).arg(lab.path("")).status().unwrap().success());
-    let mut command = lab.evaluation(&[]);
+    let mut command = lab.evaluation(options);
     user.map(|user| command.uid(user));
-    lab.finish(&mut command).exit(0);
-    lab.output()
+    command
 }
 
 #[test]

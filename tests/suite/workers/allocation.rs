@@ -10,6 +10,7 @@ use rustix::process::Signal;
 use super::QUEUED;
 use crate::fifo::{Fifo, Never};
 use crate::lab::{Lab, files};
+use crate::needs::needs;
 use crate::program::{Ran, Running};
 
 /// Starts each task as a child.
@@ -149,6 +150,36 @@ until [ "$(ls /dev/shm | wc -l)" = 6 ]; do sleep 0.01; done
     let executed = &lab.record_in("record")["origin"]["executed"];
     assert_eq!(executed["isolation"].as_str(), Some("namespaces"));
     assert!(lab.is_tidy());
+}
+
+/// A task takes what it can of other processes in its sandbox, and looks for a way out there.
+const TAKE: &str = r#"
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+taken = []
+for process in filter(str.isdigit, os.listdir('/proc')):
+    other = libc.syscall(434, int(process), 0)
+    for number in range(40):
+        if libc.syscall(438, other, number, 0) >= 0: taken.append(number)
+    # The first process is ours, and has nothing. Those of other tasks are as this one.
+    if process == '1':
+        try: taken += os.listdir('/proc/1/fd')
+        except OSError: pass
+open(sys.argv[1], 'w').write(f'{taken}\n')"#;
+
+#[test]
+fn a_task_can_take_nothing_of_the_processes_that_it_sees() {
+    needs(&["python3"]);
+    let script = format!("python3 - \"$2/$SLURM_PROCID\" <<'END'\n{TAKE}\nEND");
+    let lab = lab("tasks 3\nlauncher srun\n", &script).isolated();
+    lab.ce_run_on_tasks().exit(0);
+    let made = lab.results().into_iter().filter(|(name, _)| name.starts_with("c_call/"));
+    let taken: Vec<String> = made.map(|(_, text)| String::from_utf8(text).unwrap()).collect();
+    assert_eq!(taken, ["[]\n"; 3]);
+    assert_eq!(
+        lab.record_in("record")["origin"]["executed"]["isolation"].as_str(),
+        Some("namespaces")
+    );
 }
 
 #[test]

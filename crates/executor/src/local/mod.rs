@@ -38,8 +38,7 @@ use crate::executor::{
 use crate::invocation::{DIRECTORY, Invocation, Span, TAIL, is_replaced, open_log, tail};
 use crate::open_files;
 use crate::sandbox::{
-    Launcher, Sandbox, SandboxError, SandboxSpec, TaskSandbox, VERIFY, lacking,
-    lacking_interpreter, specify,
+    Launcher, Sandbox, SandboxError, SandboxSpec, TaskSandbox, VERIFY, lacking, lacking_interpreter,
 };
 use crate::scheduler::{JobToken, haste};
 use crate::slurm::{Allocation, StatusFiles, is_of_allocation};
@@ -542,10 +541,7 @@ fn begin(
         true => FailedAttempt::Over(broken(error)),
         false => FailedAttempt::Passing(error),
     };
-    let spec = specify(invocation).map_err(|error| {
-        let is_about_execution = error.is_about_execution();
-        or_passing(error, is_about_execution)
-    })?;
+    let spec = SandboxSpec::of(invocation);
     let mut launcher = sandbox.ask(invocation, &spec).map_err(|error| {
         // A launcher shows granted devices, and else only what all executions have.
         let is_device = invocation.access.devices().any(|device| error.path() == Some(device));

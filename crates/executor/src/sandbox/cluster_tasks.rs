@@ -2,15 +2,15 @@
 //! processes and shared memory, as MPI wants it, and the network of the host.
 //!
 //! Each task is this program, started again with a hidden argument. The first one on a host forks a *holder*, which prepares namespaces as
-//! a launcher does, and forks a *keeper* in them, which waits. Each task enters the namespaces of the keeper, and forks a process that
-//! becomes `exec`: so `exec` has the processors, limits and signals that the cluster gives its task. The keeper ends when all tasks of the
-//! host have ended. With it, or with the daemon of the cluster, the holder ends, and with that all processes in the namespaces.
+//! a launcher does, and hands them to all tasks. Each task enters them, and forks a process that becomes `exec`: so `exec` has the
+//! processors, limits and signals that the cluster gives its task. The holder ends when all tasks of the host have ended, or with the daemon
+//! of the cluster, and with that all processes in the namespaces. No process of ours stays there but the first one, which has nothing.
 //!
-//! Tasks find the keeper by an abstract socket with a random name, which must belong to their own user.
+//! Tasks find the holder by an abstract socket with a random name, which must belong to their own user.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -27,23 +27,25 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::{
-    DumpableBehavior, Pid, PidfdFlags, Signal, WaitIdOptions, chdir, geteuid, getppid, pidfd_open,
-    set_dumpable_behavior, set_parent_process_death_signal, umask,
+    Pid, PidfdFlags, Signal, WaitIdOptions, chdir, geteuid, getppid, pidfd_open,
+    set_parent_process_death_signal, umask,
 };
-use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 use rustix::thread::{
-    CapabilitySet, ThreadNameSpaceType, UnshareFlags, move_into_thread_name_spaces,
-    set_thread_groups,
+    CapabilitySet, LinkNameSpaceType, UnshareFlags, move_into_link_name_space, set_thread_groups,
 };
 use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
 use super::launcher::{NamespaceInit, install_filter, prepare};
-use super::launcher_processes::{ProcessEnd, Reply, StepError, at, end_of, forked, pipe, unshare};
-use super::mounts::{OLD, VERIFY, below};
-use super::root::{MASK, PreparedRoot, enter};
+use super::launcher_processes::{
+    OLD, ProcessEnd, Reply, StepError, at, below, end_of, forked, hide, leave_streams, pipe, reap,
+    receive_message, send_message, unshare,
+};
+use super::mounts::VERIFY;
+use super::root::{MASK, PreparedRoot, enter, look_around};
+use super::seccomp::CallFilter;
 use super::spec::{Bind, BindMode, SandboxSpec, TMP};
 use super::user::{InsideUser, SandboxUser, give_up_privileges};
-use super::{SandboxError, SharedState, specify};
+use super::{SandboxError, SharedState};
 use crate::invocation::{Invocation, open_verified};
 
 /// The hidden first argument that makes this program a task.
@@ -89,7 +91,7 @@ impl TaskSandbox {
         token: &str,
         statuses: PathBuf,
     ) -> Result<Self, SandboxError> {
-        let spec = specify(invocation)?;
+        let spec = SandboxSpec::of(invocation);
         let file = invocation.stage.path.join(format!("{token}.sandbox"));
         let step = |doing: &str, path: &Path| {
             let (doing, path) = (doing.to_owned(), path.to_owned());
@@ -212,19 +214,23 @@ fn run_task(file: &Path, statuses: &Path, devices: &[PathBuf]) -> Result<u8, Not
             return Err(NotBegun(None));
         }
     }
-    let mut keeper = connect(&name)?;
-    let mut told = [0; 5];
-    if keeper.read_exact(&mut told).is_err() {
+    // As long as it is open, the holder stays.
+    let holder = connect(&name)?;
+    let (told, namespaces) = receive_message(&holder).map_err(at("enter", SANDBOX))?;
+    let [user] = told[..] else {
         // The first task of a host knows why.
         let why = why.and_then(|why| Reply::read(&mut File::from(why)).ok());
         return Err(NotBegun(why));
-    }
-    let [pid @ .., user] = told;
+    };
+    let user = InsideUser::of(user);
     // In the namespace it could not. Who may not do it outside either has no groups that matter.
     let _not_allowed = set_thread_groups(&[]);
-    join(i32::from_le_bytes(pid)).map_err(at("enter", SANDBOX))?;
+    // Others of the same user are there.
+    hide()?;
+    join(&namespaces, user).map_err(at("enter", SANDBOX))?;
+    drop(namespaces);
     let Some(exec) = forked()? else {
-        let failed = become_exec(&spec, InsideUser::of(user));
+        let failed = become_exec(&spec, user);
         return Err(failed.into());
     };
     give_up_privileges(CapabilitySet::KILL)?;
@@ -242,33 +248,44 @@ fn run_task(file: &Path, statuses: &Path, devices: &[PathBuf]) -> Result<u8, Not
 /// The sandbox of the tasks of a host, in errors.
 const SANDBOX: &str = "the sandbox of this host";
 
-/// Connects to the keeper of this host, which the first task starts.
+/// Connects to the holder of this host, which the first task starts.
 fn connect(name: &SocketAddr) -> Result<UnixStream, StepError> {
     loop {
         match UnixStream::connect_addr(name) {
             // The first task may be late. If it cannot begin, Slurm ends this one.
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => thread::sleep(LOOK),
-            keeper => {
-                let keeper = keeper.map_err(at("find", SANDBOX))?;
-                let owner = socket_peercred(&keeper).map_err(at("find", SANDBOX))?.uid;
-                let own = (owner == geteuid()).then_some(keeper);
-                return own.ok_or(Errno::PERM).map_err(at("trust", SANDBOX));
+            holder => {
+                let holder = holder.map_err(at("find", SANDBOX))?;
+                let is_own = is_of_own_user(&holder).map_err(at("find", SANDBOX))?;
+                return is_own.then_some(holder).ok_or(Errno::PERM).map_err(at("trust", SANDBOX));
             }
         }
     }
 }
 
-/// Enters the namespaces of the keeper. What is forked from now on is in its process namespace, too.
-fn join(keeper: i32) -> rustix::io::Result<()> {
-    let keeper = Pid::from_raw(keeper).ok_or(Errno::SRCH)?;
-    let keeper = pidfd_open(keeper, PidfdFlags::empty())?;
-    let all = ThreadNameSpaceType::USER
-        | ThreadNameSpaceType::MOUNT
-        | ThreadNameSpaceType::INTER_PROCESS_COMMUNICATION
-        | ThreadNameSpaceType::HOST_NAME_AND_NIS_DOMAIN_NAME
-        | ThreadNameSpaceType::CONTROL_GROUP
-        | ThreadNameSpaceType::PROCESS_ID;
-    move_into_thread_name_spaces(keeper.as_fd(), all)
+/// Whether the other end of a socket belongs to this user.
+fn is_of_own_user(socket: &UnixStream) -> rustix::io::Result<bool> {
+    Ok(socket_peercred(socket)?.uid == geteuid())
+}
+
+/// The kinds of namespaces that a task enters, in the order in which the holder sends them, and their names in `/proc`.
+const NAMESPACES: [(LinkNameSpaceType, &str); 6] = [
+    (LinkNameSpaceType::User, "user"),
+    (LinkNameSpaceType::Mount, "mnt"),
+    (LinkNameSpaceType::InterProcessCommunication, "ipc"),
+    (LinkNameSpaceType::HostNameAndNISDomainName, "uts"),
+    (LinkNameSpaceType::ControlGroup, "cgroup"),
+    (LinkNameSpaceType::ProcessID, "pid_for_children"),
+];
+
+/// Enters namespaces. What is forked from now on is in the process namespace, too.
+fn join(namespaces: &[OwnedFd], user: InsideUser) -> rustix::io::Result<()> {
+    let mut all: Vec<_> = NAMESPACES.iter().map(|(kind, _)| *kind).zip(namespaces).collect();
+    if user != InsideUser::Same {
+        // Root has its rights to the others outside of the namespace of users.
+        all.rotate_left(1);
+    }
+    all.into_iter().try_for_each(|(kind, fd)| move_into_link_name_space(fd.as_fd(), Some(kind)))
 }
 
 /// Gives this process the user, the directory and the privileges that `exec` has, and lets it die with the task.
@@ -276,12 +293,13 @@ fn prepare_for_exec(user: InsideUser) -> Result<(), StepError> {
     user.assume()?;
     chdir(TMP).map_err(at("enter", TMP))?;
     give_up_privileges(CapabilitySet::empty())?;
-    install_filter(false)?;
+    // The cluster's server shares a directory with tasks.
+    install_filter(CallFilter { alone: false, writes: true })?;
     // A change of the user would take it back.
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(at("follow", "the task"))
 }
 
-/// Becomes `exec`, in the namespaces of the keeper. Returns only if that is not possible, and why.
+/// Becomes `exec`, in the namespaces of the holder. Returns only if that is not possible, and why.
 fn become_exec(spec: &SandboxSpec, user: InsideUser) -> StepError {
     match prepare_for_exec(user) {
         // It has the environment that its launcher was given, and what that has set.
@@ -309,7 +327,7 @@ fn start_holder(
     Ok(None)
 }
 
-/// Prepares the namespaces and the keeper, and waits until that has ended.
+/// Prepares the namespaces, hands them to all tasks of this host, and waits until these have ended.
 fn hold(
     listener: &UnixListener,
     spec: &SandboxSpec,
@@ -318,44 +336,51 @@ fn hold(
     daemon: Pid,
 ) -> Result<(), ProcessEnd> {
     // Slurm waits until nobody has the streams of a task.
-    let null = File::options().read(true).write(true).open("/dev/null");
-    let null = null.map_err(at("open", "/dev/null"))?;
-    [dup2_stdin, dup2_stdout, dup2_stderr]
-        .into_iter()
-        .try_for_each(|leave| leave(&null))
-        .map_err(at("leave", "the streams of a task"))?;
-    let watch = |pid| pidfd_open(pid, PidfdFlags::empty()).map_err(at("watch", "a process"));
-    let daemon = watch(daemon)?;
+    leave_streams(&File::open("/dev/null").map_err(at("open", "/dev/null"))?)?;
+    let daemon = pidfd_open(daemon, PidfdFlags::empty()).map_err(at("watch", "a process"))?;
     let spec = on_this_host(spec.clone())?;
-    let root = prepare(false, devices)?;
+    let root = prepare(&SharedState { network: true, writes: true, devices: devices.into() })?;
     let keeps = root.nobody.as_ref().map_or(CapabilitySet::empty(), |_| CapabilitySet::KILL);
     // With this process, it ends, and with it all of its namespace.
-    let _init = NamespaceInit::start(keeps)?;
+    let init = NamespaceInit::start(keeps)?;
     root.match_inputs(&spec)?;
-    let (asked, asks) = pipe()?;
-    let Some(keeper) = forked()? else {
-        drop(asks);
-        return keep(listener, &root, &spec, tasks, &mut asked.into()).map_err(ProcessEnd::from);
+    let (socket, other) = UnixStream::pair().map_err(at("make", "a socket"))?;
+    let Some(maker) = forked()? else {
+        drop(socket);
+        return make_namespaces(&root, &spec, &other).map_err(ProcessEnd::from);
     };
-    drop(asked);
-    let number = keeper.as_raw_nonzero().get().to_le_bytes();
-    File::from(asks).write_all(&number).map_err(at("tell", "the keeper"))?;
-    let ended = watch(keeper)?;
-    let mut fds = [&ended, &daemon].map(|it| PollFd::new(it, PollFlags::IN));
-    while poll(&mut fds, None) == Err(Errno::INTR) {}
+    drop(other);
+    let (user, made) = receive_message(&socket).map_err(at("hear of", "a process"))?;
+    reap(maker)?;
+    // If it could not make them, it has said why.
+    let [mounts, ipc] = <[OwnedFd; 2]>::try_from(made).map_err(|_| ProcessEnd::Over)?;
+    let own = |name| -> Result<OwnedFd, StepError> {
+        let path = below(OLD, &Path::new("/proc/self/ns").join(name));
+        File::open(&path).map(OwnedFd::from).map_err(at("open", path))
+    };
+    let mut namespaces = Vec::new();
+    for (kind, name) in NAMESPACES {
+        namespaces.push(match (kind, &root.nobody) {
+            (LinkNameSpaceType::User, Some(nobody)) => {
+                nobody.namespace.try_clone().map_err(at("open", name))?
+            }
+            (LinkNameSpaceType::Mount, _) => mounts.try_clone().map_err(at("open", name))?,
+            (LinkNameSpaceType::InterProcessCommunication, _) => {
+                ipc.try_clone().map_err(at("open", name))?
+            }
+            _ => own(name)?,
+        });
+    }
+    hand_out(listener, &user, &namespaces, tasks, [&daemon, &init.ended])?;
     Ok(())
 }
 
-/// Waits in the sandbox, as the user that tasks are there, until all of them have ended.
-fn keep(
-    listener: &UnixListener,
+/// Makes the mounts of tasks, as a process of its own, and sends them with the namespace of IPC and the user that tasks are.
+fn make_namespaces(
     root: &PreparedRoot,
     spec: &SandboxSpec,
-    tasks: u32,
-    asked: &mut File,
+    holder: &UnixStream,
 ) -> Result<(), StepError> {
-    let mut pid = [0; 4];
-    asked.read_exact(&mut pid).map_err(at("hear of", "the holder"))?;
     unshare(UnshareFlags::NEWNS | UnshareFlags::NEWIPC)?;
     let stage = &spec.stage;
     let stage =
@@ -365,19 +390,49 @@ fn keep(
     let mask = umask(MASK);
     enter(root.complete(spec, user)?, TMP)?;
     umask(mask);
-    user.assume()?;
-    // Tasks of an ordinary user may enter its namespaces only then. It has nothing that they have not.
-    set_dumpable_behavior(DumpableBehavior::Dumpable).map_err(at("show", "the keeper"))?;
-    let mut open = Vec::new();
-    for _ in 0..tasks {
-        let (mut task, _) = listener.accept().map_err(at("wait for", "a task"))?;
-        let [a, b, c, d] = pid;
-        // One that has ended is over.
-        let _gone = task.write_all(&[a, b, c, d, user.inside().word()]);
-        open.push(task);
-    }
-    for mut task in open {
-        let _ended = task.read(&mut [0]);
+    look_around(spec)?;
+    let own = ["/proc/self/ns/mnt", "/proc/self/ns/ipc"];
+    let [mounts, ipc] = own.map(|path| File::open(path).map_err(at("open", path)));
+    let (mounts, ipc) = (mounts?, ipc?);
+    send_message(holder, &[user.inside().word()], &[mounts.as_fd(), ipc.as_fd()])
+        .map_err(at("tell", "the holder"))
+}
+
+/// Sends the namespaces to each task that asks for them. Returns when all tasks have ended, or another process has.
+fn hand_out(
+    listener: &UnixListener,
+    user: &[u8],
+    namespaces: &[OwnedFd],
+    tasks: u32,
+    ends: [&OwnedFd; 2],
+) -> Result<(), StepError> {
+    let files: Vec<_> = namespaces.iter().map(AsFd::as_fd).collect();
+    let (mut asked, mut open): (u32, Vec<UnixStream>) = (0, Vec::new());
+    while asked < tasks || !open.is_empty() {
+        let mut fds: Vec<_> = ends.iter().map(|end| PollFd::new(*end, PollFlags::IN)).collect();
+        fds.push(PollFd::new(listener, PollFlags::IN));
+        fds.extend(open.iter().map(|task| PollFd::new(task, PollFlags::IN)));
+        match poll(&mut fds, None) {
+            Err(Errno::INTR) => continue,
+            polled => drop(polled.map_err(at("wait for", "a task"))?),
+        }
+        let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+        if ready[0] || ready[1] {
+            return Ok(());
+        }
+        // A task says nothing: it has ended.
+        let mut ended = ready[3..].iter().copied();
+        open.retain(|_| !ended.next().unwrap_or(false));
+        if ready[2] {
+            let (task, _) = listener.accept().map_err(at("wait for", "a task"))?;
+            // Sockets with a name in no directory can be reached by all users of the host.
+            if asked < tasks && is_of_own_user(&task).unwrap_or(false) {
+                asked += 1;
+                // One that has ended is over.
+                let _gone = send_message(&task, user, &files);
+                open.push(task);
+            }
+        }
     }
     Ok(())
 }

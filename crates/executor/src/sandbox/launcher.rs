@@ -8,20 +8,17 @@
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::mem;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
-use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, sendto,
-    socket_with,
-};
 use rustix::process::{
     Pid, PidfdFlags, Resource, Signal, WaitIdOptions, WaitOptions, chdir, getegid, geteuid,
     getrlimit, ioctl_tiocsctty, kill_process_group, pidfd_open, set_parent_process_death_signal,
@@ -30,14 +27,16 @@ use rustix::process::{
 use rustix::thread::{CapabilitySet, UnshareFlags};
 use signal_hook::consts::SIGCHLD;
 
+use super::SharedState;
 use super::host_answer::is_refusal;
 use super::launcher_processes::{
-    OWN_NETWORK, ProcessEnd, ProcessUsage, Reply, StepError, at, end_of, forked, pipe, reap,
-    reap_any, send, send_failed, unshare,
+    OLD, ProcessEnd, ProcessUsage, Reply, StepError, at, below, end_of, forked, hide, keep_only,
+    leave_streams, pipe, reap, reap_any, send, send_failed, unshare,
 };
-use super::mounts::{NEW, OLD, QUIET, VERIFY, below, bind_read_only, memory};
-use super::root::{self, MASK, PROC, PreparedRoot, enter};
-use super::seccomp;
+use super::mounts::{NEW, QUIET, SYSTEM, Shown, VERIFY, memory, open_place, show};
+use super::own_network::OwnNetwork;
+use super::root::{self, MASK, PROC, PreparedRoot, enter, look_around};
+use super::seccomp::{self, CallFilter};
 use super::shared_namespaces::{IpcNamespace, SharedNamespaces, Spawner};
 use super::spec::{SandboxSpec, TMP};
 use super::user::{Nobody, SandboxUser, give_up_privileges};
@@ -45,11 +44,10 @@ use crate::invocation::{open_log, open_verified};
 use crate::open_files;
 
 /// Runs the launcher until its standard input ends. The process must have one thread.
-pub(super) fn launch(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
+pub(super) fn launch(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     open_files::lower_as_told();
-    let alone = arguments.next().is_some_and(|word| word == OWN_NETWORK);
-    let devices: Vec<PathBuf> = arguments.map(PathBuf::from).collect();
-    match prepare(alone, &devices).and_then(|root| serve_requests(&root)) {
+    let shared = SharedState::parse(arguments);
+    match prepare(&shared).and_then(|root| serve_requests(&root, !shared.network)) {
         Ok(()) | Err(ProcessEnd::Over) => ExitCode::SUCCESS,
         Err(ProcessEnd::Failed(failed)) => {
             send_failed(failed);
@@ -59,7 +57,7 @@ pub(super) fn launch(mut arguments: impl Iterator<Item = OsString>) -> ExitCode 
 }
 
 /// Prepares what all executions share.
-pub(super) fn prepare(alone: bool, devices: &[PathBuf]) -> Result<PreparedRoot, ProcessEnd> {
+pub(super) fn prepare(shared: &SharedState) -> Result<PreparedRoot, ProcessEnd> {
     // Files that were open when this program was started would be a way out.
     close_fds::set_fds_cloexec(3, &[]);
     // Ctrl-C is handled by the parent of the launcher, and executions have no terminal.
@@ -67,7 +65,6 @@ pub(super) fn prepare(alone: bool, devices: &[PathBuf]) -> Result<PreparedRoot, 
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     let nobody = Nobody::make()?;
     let mut flags = UnshareFlags::NEWNS | UnshareFlags::NEWUTS;
-    flags.set(UnshareFlags::NEWNET, alone);
     flags.set(UnshareFlags::NEWUSER, nobody.is_none());
     unshare(flags)?;
     if nobody.is_none() {
@@ -82,31 +79,32 @@ pub(super) fn prepare(alone: bool, devices: &[PathBuf]) -> Result<PreparedRoot, 
         // written, as in containers, the filter refuses them.
         let _filtered = fs::write("/proc/sys/user/max_user_namespaces", "0");
     }
+    // Executions are of the same user. The maps of users can be written only by who is not hidden.
+    hide()?;
     // The names of control groups identify the user. Older kernels have no namespaces for them.
     let _older_kernel = unshare(UnshareFlags::NEWCGROUP);
     rustix::system::sethostname(b"sandbox").map_err(at("change the name of the host", ""))?;
-    if alone {
-        start_loopback().map_err(at("start the loopback device", ""))?;
-        // A port that one execution has used is free for the next.
-        let _older_kernel = fs::write("/proc/sys/net/ipv4/tcp_max_tw_buckets", "0");
-    }
     let mask = umask(MASK);
-    let ready = PreparedRoot::new(root::prepare_shared(devices, nobody.is_some())?, nobody)?;
+    let ready =
+        PreparedRoot::new(root::prepare_shared(&shared.devices, nobody.is_some())?, nobody)?;
     umask(mask);
-    install_filter(alone)?;
+    install_filter(shared.filter())?;
     Ok(ready)
 }
 
 /// Installs the filter of system calls, if the kernel has any. Without it more of the kernel can be reached, but no files; `ce doctor`
 /// reports that.
-pub(super) fn install_filter(alone: bool) -> Result<(), StepError> {
-    match seccomp::install(alone) {
+pub(super) fn install_filter(filter: CallFilter) -> Result<(), StepError> {
+    match seccomp::install(filter) {
         Err(error) if is_refusal(&error) || error.kind() == io::ErrorKind::Unsupported => Ok(()),
         installed => installed.map_err(at("install the filter", "")),
     }
 }
 
-fn serve_requests(root: &PreparedRoot) -> Result<(), ProcessEnd> {
+/// Executes what it is asked for; `alone`, without the network of the host.
+fn serve_requests(root: &PreparedRoot, alone: bool) -> Result<(), ProcessEnd> {
+    let mut network = alone.then(OwnNetwork::start).transpose()?;
+    let mut is_used = false;
     let ipc = IpcNamespace::new();
     let nobody = root.nobody.as_ref();
     let spawner = ipc.as_ref().map(|_| Spawner::fork(nobody)).transpose()?;
@@ -120,6 +118,11 @@ fn serve_requests(root: &PreparedRoot) -> Result<(), ProcessEnd> {
         init.live_until_readable(&io::stdin())?;
         let spec = SandboxSpec::read(&mut input).map_err(at("read", "standard input"))?;
         let Some(spec) = spec else { return Ok(()) };
+        if mem::take(&mut is_used) {
+            // The spawner is in the old one.
+            shared.iter_mut().for_each(|shared| shared.spawner = None);
+            network = Some(OwnNetwork::start()?);
+        }
         let begun = match begin(root, &mut shared, &spec) {
             // Nothing can be forked any more. The call is not to blame.
             Err(_) if init.has_ended() => return Err(ProcessEnd::Over),
@@ -147,7 +150,11 @@ fn serve_requests(root: &PreparedRoot) -> Result<(), ProcessEnd> {
             continue;
         };
         match others {
-            None => send(&Reply::Used(used)),
+            None => {
+                send(&Reply::Used(used));
+                // Nobody waits for that.
+                is_used = network.as_ref().is_some_and(|network| !network.is_unused());
+            }
             Some(others) => {
                 send(&Reply::Last(used.and(others)));
                 return Ok(());
@@ -344,6 +351,7 @@ fn prepare_exec(
             // The execution sees mount points, regardless of the modes of files of its own.
             let mask = umask(MASK);
             enter(root.complete(spec, user)?, TMP)?;
+            look_around(spec)?;
             umask(mask);
         }
         ForkPlace::Shared { ipc } => {
@@ -371,30 +379,6 @@ fn take_terminal(path: &Path) -> Result<File, StepError> {
         OpenOptions::new().read(true).write(true).open(&path).map_err(at("open", &path))?;
     ioctl_tiocsctty(&terminal).map_err(at("control", path))?;
     Ok(terminal)
-}
-
-/// Starts it: a message RTM_NEWLINK for interface 1, with the flag IFF_UP.
-fn start_loopback() -> Result<(), Errno> {
-    let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
-    let mut message = [0_u8; 32];
-    // The header: length, type, and the flags "request" and "acknowledge".
-    message[0..4].copy_from_slice(&32_u32.to_ne_bytes());
-    message[4..6].copy_from_slice(&16_u16.to_ne_bytes());
-    message[6..8].copy_from_slice(&5_u16.to_ne_bytes());
-    // The interface, its flags, and which of them are to be changed.
-    message[20..24].copy_from_slice(&1_u32.to_ne_bytes());
-    message[24..28].copy_from_slice(&1_u32.to_ne_bytes());
-    message[28..32].copy_from_slice(&1_u32.to_ne_bytes());
-    let kernel = netlink::SocketAddrNetlink::new(0, 0);
-    sendto(&socket, &message, SendFlags::empty(), &kernel)?;
-    let mut answer = [0_u8; 128];
-    let (size, _) = recv(&socket, &mut answer, RecvFlags::empty())?;
-    let code = answer.get(16..20).filter(|_| size >= 20).and_then(|code| code.try_into().ok());
-    match code.map(i32::from_ne_bytes) {
-        Some(0) => Ok(()),
-        Some(code) => Err(Errno::from_raw_os_error(-code)),
-        None => Err(Errno::IO),
-    }
 }
 
 /// It is ready, and the only process in its namespace.
@@ -430,7 +414,7 @@ const LIMITS: [Resource; 16] = [
 pub(super) struct NamespaceInit {
     pid: Pid,
     /// Readable once it has ended.
-    ended: OwnedFd,
+    pub(super) ended: OwnedFd,
     asks: File,
     told: File,
 }
@@ -444,7 +428,9 @@ impl NamespaceInit {
         unshare(UnshareFlags::NEWPID)?;
         let Some(pid) = forked()? else {
             drop((asks, told));
-            run_init(&asked.into(), &tells.into(), keeps).unwrap_or_else(send_failed);
+            let kept = keep_only(&[asked.as_fd(), tells.as_fd()]);
+            kept.and_then(|()| run_init(&asked.into(), &tells.into(), keeps))
+                .unwrap_or_else(send_failed);
             return Err(ProcessEnd::Over);
         };
         drop((asked, tells));
@@ -501,20 +487,29 @@ impl NamespaceInit {
 /// Runs as the first process until the launcher closes the pipe.
 fn run_init(asked: &File, tells: &File, keeps: CapabilitySet) -> Result<(), StepError> {
     let numbers = show_processes()?;
+    let null = below(OLD, Path::new("/dev/null"));
+    let null = File::open(&null).map_err(at("open", null))?;
     unshare(UnshareFlags::NEWNS)?;
     memory(NEW, c"mode=0555")?;
     enter(NEW, "/")?;
     give_up_privileges(CapabilitySet::CHECKPOINT_RESTORE | keeps)?;
     follow_the_launcher(asked)?;
+    leave_streams(&null)?;
+    drop(null);
     serve_as_init(asked, tells, numbers.as_ref())
 }
 
 /// Makes the `/proc` of executions. Returns where the number of the last process can be set, if it can.
 fn show_processes() -> Result<Option<File>, StepError> {
     let flags = QUIET | MountFlags::NOEXEC;
+    let show_at_proc = |source: &OwnedFd| {
+        let flags = flags | MountFlags::RDONLY;
+        let target = Path::new(PROC);
+        show(SYSTEM, Shown { source, target, recursive: false, flags, owners: None })
+    };
     let numbers = match mount("proc", NEW, "proc", flags, None) {
         Ok(()) => {
-            bind_read_only(Path::new(NEW), Path::new(PROC), flags, None)?;
+            show_at_proc(&open_place(NEW)?)?;
             let numbers = below(NEW, Path::new("/sys/kernel/ns_last_pid"));
             let numbers = OpenOptions::new().write(true).open(numbers).ok();
             unmount(NEW, UnmountFlags::DETACH).map_err(at("let go of", "/proc"))?;
@@ -523,8 +518,7 @@ fn show_processes() -> Result<Option<File>, StepError> {
         // A container that covers parts of its own `/proc` allows no complete other one. Processes
         // of the host are visible in the host's, but cannot be affected.
         Err(Errno::PERM) => {
-            let host = below(OLD, Path::new("/proc"));
-            bind_read_only(&host, Path::new(PROC), flags, None)?;
+            show_at_proc(&open_place("/old/proc")?)?;
             None
         }
         Err(error) => return Err(at("mount", "/proc")(error)),

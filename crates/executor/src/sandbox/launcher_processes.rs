@@ -4,18 +4,37 @@
 //! A message is a frame: a length, and then the parts of the message.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
+use std::fs::{self, File};
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::PathBuf;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fork::{Fork, fork};
+use rustix::cmsg_space;
 use rustix::io::Errno;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, WaitId, WaitIdOptions, WaitOptions, wait, waitid};
+use rustix::process::{
+    DumpableBehavior, Pid, WaitId, WaitIdOptions, WaitOptions, set_dumpable_behavior, wait, waitid,
+};
+use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 use rustix::thread::UnshareFlags;
 use wait4::try_wait4_pid;
+
+/// The directory of the host's file system in the launcher.
+pub(super) const OLD: &str = "/old";
+
+/// A path of a root, as it is named outside of it.
+pub(super) fn below(root: impl AsRef<Path>, path: &Path) -> PathBuf {
+    root.as_ref().join(path.strip_prefix("/").unwrap_or(path))
+}
 
 /// A failed step: the operation and the path.
 #[derive(Debug)]
@@ -81,6 +100,36 @@ pub(super) fn forked() -> Result<Option<Pid>, StepError> {
     }
 }
 
+/// Closes all descriptors of a forked process but its standard streams and those that it keeps. The values that have owned the others
+/// are its parent's: it must not use them any more.
+pub(super) fn keep_only(kept: &[BorrowedFd<'_>]) -> Result<(), StepError> {
+    let path = below(OLD, Path::new("/proc/self/fd"));
+    let listed = fs::read_dir(&path).map_err(at("list", &path))?;
+    let numbers = listed.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
+    let numbers: Vec<i32> = numbers.collect();
+    for number in numbers.into_iter().filter(|number| *number > 2) {
+        if !kept.iter().any(|fd| fd.as_raw_fd() == number) {
+            // The listing itself is closed by now.
+            let _closed = nix::unistd::close(number);
+        }
+    }
+    Ok(())
+}
+
+/// Leaves the standard streams for a file that has nothing, and from which nothing is heard.
+pub(super) fn leave_streams(null: &File) -> Result<(), StepError> {
+    [dup2_stdin, dup2_stdout, dup2_stderr]
+        .into_iter()
+        .try_for_each(|leave| leave(null))
+        .map_err(at("leave", "the standard streams"))
+}
+
+/// Hides the memory and the open files of this process from others of the same user. To execute a program, and to become another user,
+/// takes that back.
+pub(super) fn hide() -> Result<(), StepError> {
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(at("hide", "a process"))
+}
+
 /// Makes a pipe: its reader and its writer.
 pub(super) fn pipe() -> Result<(OwnedFd, OwnedFd), StepError> {
     pipe_with(PipeFlags::CLOEXEC).map_err(at("make", "a pipe"))
@@ -127,6 +176,12 @@ pub(super) const OWN_NETWORK: &str = "alone";
 
 /// The second argument of a launcher that uses the network of the host.
 pub(super) const HOST_NETWORK: &str = "host";
+
+/// The third argument of a launcher whose executions may write files of the host.
+pub(super) const HOST_FILES: &str = "host-files";
+
+/// The third argument of a launcher whose executions may not.
+pub(super) const OWN_FILES: &str = "own-files";
 
 /// A message from a launcher to the process that started it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -218,6 +273,40 @@ impl Reply {
             _ => return Err(io::ErrorKind::InvalidData.into()),
         })
     }
+}
+
+/// The largest number of open files that come with a message.
+const MAX_FILES: usize = 6;
+
+/// The size of a message that is received at once. The rest of a longer one follows.
+const MESSAGE_SIZE: usize = 16 << 10;
+
+/// Sends a message, and open files with it.
+pub(super) fn send_message(
+    mut socket: &UnixStream,
+    message: &[u8],
+    files: &[BorrowedFd<'_>],
+) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MAX_FILES))];
+    let mut passed = SendAncillaryBuffer::new(&mut space);
+    passed.push(SendAncillaryMessage::ScmRights(files));
+    let sent = sendmsg(socket, &[IoSlice::new(message)], &mut passed, SendFlags::NOSIGNAL)?;
+    socket.write_all(message.get(sent..).unwrap_or_default())
+}
+
+/// Receives a message, and the files that come with it. Nothing if the sender has ended.
+pub(super) fn receive_message(socket: &UnixStream) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MAX_FILES))];
+    let mut passed = RecvAncillaryBuffer::new(&mut space);
+    let mut message = vec![0; MESSAGE_SIZE];
+    let parts = &mut [IoSliceMut::new(&mut message)];
+    let received = recvmsg(socket, parts, &mut passed, RecvFlags::CMSG_CLOEXEC)?.bytes;
+    message.truncate(received);
+    let files = passed.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(files) => Some(files),
+        _ => None,
+    });
+    Ok((message, files.flatten().collect()))
 }
 
 /// A message that is being written.

@@ -4,7 +4,7 @@
 use std::path::{Component, Path, PathBuf};
 use std::{env, fs};
 
-use super::mounts::below;
+use super::launcher_processes::below;
 use super::root::{HARDWARE, PROGRAMS};
 use super::spec::{BindMode, COMPUTATION, INPUTS, OUTPUTS, SandboxSpec, TMP};
 use crate::invocation::{HEAD, TAIL, head, tail};
@@ -182,6 +182,7 @@ mod tests {
                 bind(BindMode::Write, "/data/out"),
                 bind(BindMode::Write, TMP),
             ],
+            written: Vec::new(),
         };
         let lacking = lacking_in(&spec, log, |path| !path.starts_with("/nowhere"));
         lacking.iter().map(ToString::to_string).collect()

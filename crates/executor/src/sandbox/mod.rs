@@ -17,6 +17,7 @@ mod launcher;
 mod launcher_processes;
 mod missing_access;
 mod mounts;
+mod own_network;
 mod root;
 mod seccomp;
 mod shared_namespaces;
@@ -31,7 +32,7 @@ pub(crate) use self::root::{DEVICES, TELLING};
 pub(crate) use self::spec::SandboxSpec;
 pub use self::spec::{COMPUTATION, INPUTS, OUTPUTS};
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, BufReader, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -46,7 +47,10 @@ use rustix::process::Pid;
 
 use self::cluster_tasks::TASK;
 use self::host_answer::{is_same, lacks_namespaces};
-use self::launcher_processes::{HOST_NETWORK, LAUNCH, OWN_NETWORK, ProcessUsage, Reply};
+use self::launcher_processes::{
+    HOST_FILES, HOST_NETWORK, LAUNCH, OWN_FILES, OWN_NETWORK, ProcessUsage, Reply,
+};
+use self::seccomp::CallFilter;
 use crate::invocation::Invocation;
 use crate::open_files;
 use crate::start_attempts::StartAttempts;
@@ -149,6 +153,7 @@ impl Explain for SandboxError {
             "create namespaces" if space => {
                 Some("sysctl user.max_user_namespaces is 0 or used up; raise it")
             }
+            root::FOLLOW => Some("grant that path itself in its access"),
             "create namespaces" | "write" | "make private the mounts below" => Some(
                 "allow user namespaces: sysctl kernel.unprivileged_userns_clone=1 (Debian) or \
                  kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu); in a container, its seccomp \
@@ -287,19 +292,12 @@ impl Sandbox {
     }
 }
 
-/// Specifies what an invocation may see.
-pub(crate) fn specify(invocation: &Invocation) -> Result<SandboxSpec, SandboxError> {
-    SandboxSpec::of(invocation).map_err(|(path, source)| SandboxError::Step {
-        doing: "find".to_owned(),
-        path,
-        source,
-    })
-}
-
 /// State shared by all executions of one launcher.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct SharedState {
     network: bool,
+    /// Whether they may write files of the host.
+    writes: bool,
     devices: Vec<PathBuf>,
 }
 
@@ -308,7 +306,28 @@ impl SharedState {
         let mut devices: Vec<PathBuf> = access.devices().map(Path::to_owned).collect();
         devices.sort();
         devices.dedup();
-        Self { network: access.network(), devices }
+        let writes = access.writes().next().is_some() || access.suspends();
+        Self { network: access.network(), writes, devices }
+    }
+
+    /// The words that tell it to a launcher.
+    fn words(&self) -> impl Iterator<Item = &OsStr> {
+        let network = if self.network { HOST_NETWORK } else { OWN_NETWORK };
+        let files = if self.writes { HOST_FILES } else { OWN_FILES };
+        let devices = self.devices.iter().map(|path| path.as_os_str());
+        [network, files].into_iter().map(OsStr::new).chain(devices)
+    }
+
+    /// Reads these words.
+    fn parse(mut words: impl Iterator<Item = OsString>) -> Self {
+        let network = words.next().is_some_and(|word| word == HOST_NETWORK);
+        let writes = words.next().is_some_and(|word| word == HOST_FILES);
+        Self { network, writes, devices: words.map(PathBuf::from).collect() }
+    }
+
+    /// The filter of system calls that they have.
+    const fn filter(&self) -> CallFilter {
+        CallFilter { alone: !self.network, writes: self.writes }
     }
 }
 
@@ -330,8 +349,7 @@ impl Launcher {
         command
             .arg0("ce-launcher")
             .arg(LAUNCH)
-            .arg(if shared.network { HOST_NETWORK } else { OWN_NETWORK })
-            .args(&shared.devices)
+            .args(shared.words())
             .env_clear()
             .envs(open_files::variable())
             .stdin(Stdio::piped())

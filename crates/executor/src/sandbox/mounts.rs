@@ -8,22 +8,20 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use ce_files::walk::{open_below, open_mount_point};
 use composefs_ioctls::mount::mount_setattr_idmap;
-use rustix::fs::{CWD, StatVfsMountFlags, statvfs};
+use rustix::fs::{CWD, FileType, Mode, OFlags, StatVfsMountFlags, fstat, open, statvfs};
 use rustix::io::Errno;
 use rustix::mount::{
-    MountFlags, MoveMountFlags, OpenTreeFlags, mount, mount_bind, mount_bind_recursive,
-    mount_remount, move_mount, open_tree,
+    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_bind_recursive,
+    mount_change, mount_remount, move_mount, open_tree,
 };
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use super::launcher_processes::{StepError, at};
+use super::launcher_processes::{OLD, StepError, at, below};
 
 /// Neither set-user-id programs nor devices.
 pub(super) const QUIET: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
-
-/// The directory of the host's file system in the launcher.
-pub(super) const OLD: &str = "/old";
 
 /// The directory of the root for executions in the launcher.
 pub(super) const SYSTEM: &str = "/system";
@@ -34,14 +32,15 @@ pub(super) const NEW: &str = "/new";
 /// The step that fails if a path leads elsewhere than when it was verified.
 pub(crate) const VERIFY: &str = "find again";
 
-/// A path of a root, as it is named outside of it.
-pub(super) fn below(root: impl AsRef<Path>, path: &Path) -> PathBuf {
-    root.as_ref().join(path.strip_prefix("/").unwrap_or(path))
-}
-
 /// Returns the path of an open file or directory, even if another one has its name by now.
 pub(super) fn opened(fd: &OwnedFd) -> PathBuf {
     below(OLD, Path::new(&format!("/proc/self/fd/{}", fd.as_raw_fd())))
+}
+
+/// Opens a directory of the launcher as a place.
+pub(super) fn open_place(path: &str) -> Result<OwnedFd, StepError> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    open(path, flags, Mode::empty()).map_err(at("open", path))
 }
 
 /// Returns a directory of a root, made if it is not there.
@@ -58,32 +57,33 @@ pub(super) fn memory(target: impl AsRef<Path>, options: &CStr) -> Result<(), Ste
     mount("tmpfs", target, "tmpfs", QUIET, options).map_err(at("mount memory on", target))
 }
 
-/// Mounts a path once more, in no place yet, and exchanges the owners of its files by a user namespace. Fails where the file
+/// Mounts a directory once more, in no place yet, and exchanges the owners of its files by a user namespace. Fails where the file
 /// system or the kernel cannot do that.
-pub(super) fn exchanged(source: &Path, owners: &OwnedFd) -> io::Result<OwnedFd> {
+pub(super) fn exchanged(source: &OwnedFd, owners: &OwnedFd) -> io::Result<OwnedFd> {
     let mount = detached(source, true, None)?;
     mount_setattr_idmap(&mount, owners)?;
     Ok(mount)
 }
 
-/// Mounts a path once more, in no place yet, or that with everything that is mounted below it. With a user namespace, the owners of
-/// its files are exchanged by that; where the file system cannot do that, they are shown as they are.
+/// Mounts a file or directory once more, in no place yet, or it with everything that is mounted below it. With a user namespace, the
+/// owners of its files are exchanged by that; where the file system cannot do that, they are shown as they are.
 pub(super) fn detached(
-    source: &Path,
+    source: &OwnedFd,
     recursive: bool,
     owners: Option<&OwnedFd>,
 ) -> rustix::io::Result<OwnedFd> {
-    let mut flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+    let mut flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_EMPTY_PATH;
     flags.set(OpenTreeFlags::AT_RECURSIVE, recursive);
-    let mount = open_tree(CWD, source, flags)?;
+    let mount = open_tree(source, "", flags)?;
     let _as_they_are = owners.map(|owners| mount_setattr_idmap(&mount, owners));
     Ok(mount)
 }
 
-/// Gives a mount a place.
+/// Gives a mount a place, which is no link.
 pub(super) fn attach(mount: &OwnedFd, target: &Path) -> rustix::io::Result<()> {
-    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_SYMLINKS;
-    move_mount(mount, "", CWD, target, flags)
+    move_mount(mount, "", CWD, target, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
 }
 
 /// Moves this process into a mount namespace.
@@ -92,42 +92,73 @@ pub(super) fn join(mounts: &OwnedFd) -> Result<(), StepError> {
         .map_err(at("enter namespaces", ""))
 }
 
-/// Binds a path, or that with everything that is mounted below it, as [`detached`] does.
-pub(super) fn bind_mount(
-    source: &Path,
-    target: &Path,
-    recursive: bool,
-    owners: Option<&OwnedFd>,
-) -> rustix::io::Result<()> {
-    // Older kernels know only this.
-    if owners.is_none() {
-        return if recursive {
-            mount_bind_recursive(source, target)
-        } else {
-            mount_bind(source, target)
-        };
-    }
-    attach(&detached(source, recursive, owners)?, target)
+/// A file or directory that is shown below the root of an execution.
+pub(super) struct Shown<'a> {
+    pub(super) source: &'a OwnedFd,
+    /// The path below the root.
+    pub(super) target: &'a Path,
+    /// Whether it is shown with everything that is mounted below it.
+    pub(super) recursive: bool,
+    /// The flags of all its mounts.
+    pub(super) flags: MountFlags,
+    /// The user namespace by which owners of files are exchanged.
+    pub(super) owners: Option<&'a OwnedFd>,
 }
 
-/// Binds a path, with everything that is mounted below it, so that nothing can be written there.
-pub(super) fn bind_read_only(
-    source: &Path,
-    target: &Path,
-    flags: MountFlags,
-    owners: Option<&OwnedFd>,
-) -> Result<(), StepError> {
-    let flags = flags | MountFlags::RDONLY;
-    match bind_mount(source, target, false, owners) {
-        Ok(()) => restrict(target, flags),
-        // Something is mounted below it, which may not be taken away.
-        Err(Errno::INVAL) => {
-            bind_mount(source, target, true, owners).map_err(at("bind", source))?;
-            restrict(target, flags)?;
-            mounted_below(target)?.iter().try_for_each(|mounted| restrict(mounted, flags))
+/// Mounts a file or directory below a root, which is a directory in the launcher's memory. What is mounted there already may be a
+/// computation's: nothing leads through a link of it.
+pub(super) fn show(root: &str, shown: Shown<'_>) -> Result<(), StepError> {
+    let Shown { source, target, recursive, flags, owners } = shown;
+    let kind = fstat(source).map_err(at("look at", target))?.st_mode;
+    let is_dir = FileType::from_raw_mode(kind) == FileType::Directory;
+    let top = open_place(root)?;
+    let point = || open_mount_point(top.as_fd(), target, is_dir).map_err(at("make", target));
+    let place = point()?;
+    let mut is_recursive = recursive;
+    let mount = loop {
+        match detached(source, is_recursive, owners) {
+            Ok(mount) => {
+                let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH
+                    | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+                move_mount(&mount, "", &place, "", flags).map_err(at("bind", target))?;
+                break mount;
+            }
+            // Something is mounted below it, which may not be taken away.
+            Err(Errno::INVAL) if !is_recursive => is_recursive = true,
+            // Older kernels.
+            Err(Errno::NOSYS) => {
+                mount_bind_recursive(opened(source), opened(&place)).map_err(at("bind", target))?;
+                is_recursive = true;
+                break point()?;
+            }
+            Err(error) => return Err(at("bind", target)(error)),
         }
-        Err(error) => Err(at("bind", source)(error)),
+    };
+    // What is mounted on the host from now on would not have the flags.
+    let private = MountPropagationFlags::REC | MountPropagationFlags::PRIVATE;
+    mount_change(opened(&mount), private).map_err(at("make private", target))?;
+    restrict(&opened(&mount), flags)?;
+    if is_recursive {
+        let name = below(root, target);
+        for inner in mounts_below(&name)? {
+            let path = inner.name.strip_prefix(&name).unwrap_or(&inner.name);
+            let found = open_below(mount.as_fd(), path).map_err(at("find", &inner.name))?;
+            if mount_id(&found)? != inner.id {
+                return Err(at("find again", &inner.name)(Errno::STALE));
+            }
+            restrict(&opened(&found), flags)?;
+        }
     }
+    Ok(())
+}
+
+/// The number of the mount that an open file or directory is on.
+fn mount_id(place: &OwnedFd) -> Result<u64, StepError> {
+    let path = below(OLD, Path::new(&format!("/proc/self/fdinfo/{}", place.as_raw_fd())));
+    let text = fs::read(&path).map_err(at("read", &path))?;
+    let line = text.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"mnt_id:"));
+    let number = line.and_then(|digits| number(digits.trim_ascii()));
+    number.ok_or(Errno::IO).map_err(at("read", path))
 }
 
 /// Adds flags to a mount. The flags that it has may be locked: then they are said again.
@@ -154,11 +185,15 @@ pub(super) fn restrict(target: &Path, flags: MountFlags) -> Result<(), StepError
 }
 
 /// A mount, as `mountinfo` lists it.
-struct Mount {
+#[derive(Debug)]
+pub(super) struct Mount {
     id: u64,
     /// The mount that it is on.
     parent: u64,
-    name: PathBuf,
+    /// The place where it is mounted.
+    pub(super) name: PathBuf,
+    /// Whether nothing can be written there.
+    pub(super) is_read_only: bool,
 }
 
 impl Mount {
@@ -169,7 +204,8 @@ impl Mount {
         let parent = number(words.next()?)?;
         // After the device and the part of its file system that is mounted.
         let name = unescape(words.nth(2)?);
-        Some(Self { id, parent, name })
+        let is_read_only = words.next()?.split(|byte| *byte == b',').any(|word| word == b"ro");
+        Some(Self { id, parent, name, is_read_only })
     }
 
     /// Whether another mount, on the same one, is between it and its name.
@@ -185,13 +221,23 @@ impl Mount {
     }
 }
 
-/// All mount points below a path that a name leads to, in the launcher's file system.
-pub(super) fn mounted_below(path: &Path) -> Result<Vec<PathBuf>, StepError> {
-    let table = below(OLD, Path::new("/proc/self/mountinfo"));
-    let text = fs::read(&table).map_err(at("read", &table))?;
-    let all: Vec<Mount> = text.split(|byte| *byte == b'\n').filter_map(Mount::parse).collect();
-    let below = all.iter().filter(|it| it.name.starts_with(path) && it.name != path);
-    Ok(below.filter(|it| !it.is_covered(&all)).map(|it| it.name.clone()).collect())
+/// All mounts below a path that a name leads to, in the launcher's file system.
+pub(super) fn mounts_below(path: &Path) -> Result<Vec<Mount>, StepError> {
+    let mut all = read_mounts(&below(OLD, Path::new(MOUNTINFO)))?;
+    let is_below = |it: &Mount| it.name.starts_with(path) && it.name != path;
+    let found: Vec<u64> =
+        all.iter().filter(|it| is_below(it) && !it.is_covered(&all)).map(|it| it.id).collect();
+    all.retain(|it| found.contains(&it.id));
+    Ok(all)
+}
+
+/// The list of mounts of a process, for itself.
+pub(super) const MOUNTINFO: &str = "/proc/self/mountinfo";
+
+/// Reads a list of mounts.
+pub(super) fn read_mounts(table: &Path) -> Result<Vec<Mount>, StepError> {
+    let text = fs::read(table).map_err(at("read", table))?;
+    Ok(text.split(|byte| *byte == b'\n').filter_map(Mount::parse).collect())
 }
 
 fn number(digits: &[u8]) -> Option<u64> {

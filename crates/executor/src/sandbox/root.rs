@@ -11,13 +11,14 @@ use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
+use ce_files::walk::{GrantError, TrustedLinks, open_granted};
 use rustix::fs::{
-    AtFlags, CWD, Dir, FileType, Mode, OFlags, fstat, mkdirat, mknodat, openat, readlinkat,
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, fstat, mkdirat, mknodat, openat, readlinkat, stat,
     unlinkat,
 };
 use rustix::io::Errno;
@@ -27,14 +28,12 @@ use rustix::mount::{
 };
 use rustix::process::{chdir, geteuid, pivot_root, umask};
 
-use super::launcher_processes::{StepError, at};
+use super::launcher_processes::{OLD, StepError, at, below};
 use super::mounts::{
-    self, NEW, OLD, QUIET, SYSTEM, VERIFY, below, bind_read_only, directory, memory, mounted_below,
-    opened, restrict,
+    MOUNTINFO, Mount, NEW, QUIET, SYSTEM, Shown, VERIFY, directory, memory, mounts_below,
+    open_place, opened, read_mounts, restrict, show,
 };
-use super::spec::{
-    Bind, BindMode, COMPUTATION, HOME, INPUTS, InputPoint, OUTPUTS, SandboxSpec, TMP,
-};
+use super::spec::{BindMode, COMPUTATION, HOME, INPUTS, InputPoint, OUTPUTS, SandboxSpec, TMP};
 use super::user::{MEMORY, Nobody, SandboxUser};
 use crate::invocation::open_verified;
 
@@ -110,7 +109,8 @@ impl PreparedRoot {
             let has_root = spec.root.is_some();
             let parts = || self.parts.iter().filter(|part| !has_root || !part.is_program());
             make_mount_points(NEW, parts())?;
-            for name in mounted(parts()) {
+            // Nothing is looked up in the processes of an execution: their files lead anywhere.
+            for name in mounted(parts()).filter(|name| *name != Path::new(PROC)) {
                 let (source, target) = (below(SYSTEM, name), below(NEW, name));
                 mount_bind_recursive(source, &target).map_err(at("bind", target))?;
             }
@@ -124,7 +124,29 @@ impl PreparedRoot {
         if matches!(identity, SandboxUser::Root(_)) && spec.root.is_none() {
             hide_secrets(&below(root, Path::new("/etc")))?;
         }
-        spec.binds.iter().try_for_each(|it| bind(root, it, owners))?;
+        let host = open_place(OLD)?;
+        let trusted = TrustedLinks::of(geteuid().as_raw(), host.as_fd(), &spec.written);
+        for bind in &spec.binds {
+            let source = match bind.id {
+                Some(id) => open_verified(&below(OLD, &bind.source), id)
+                    .map_err(at(VERIFY, &bind.source))?,
+                None => {
+                    let writes = bind.mode == BindMode::Write;
+                    open_granted(host.as_fd(), &bind.source, writes, &trusted)
+                        .map_err(grant_error)?
+                }
+            };
+            let flags = match bind.mode {
+                BindMode::Read => QUIET | MountFlags::RDONLY,
+                BindMode::Write => QUIET,
+            };
+            let recursive = bind.id.is_none();
+            show(root, Shown { source: &source, target: &bind.target, recursive, flags, owners })?;
+        }
+        if root == NEW {
+            let (source, target) = (below(SYSTEM, Path::new(PROC)), below(NEW, Path::new(PROC)));
+            mount_bind_recursive(source, &target).map_err(at("bind", target))?;
+        }
         Ok(root)
     }
 }
@@ -164,27 +186,16 @@ fn mounted<'a>(parts: impl Iterator<Item = &'a SystemPart>) -> impl Iterator<Ite
     })
 }
 
-/// Shows a path of the host.
-fn bind(root: &str, bind: &Bind, owners: Option<&OwnedFd>) -> Result<(), StepError> {
-    let (path, target) = (below(OLD, &bind.source), below(root, &bind.target));
-    let verified = bind.id.map(|id| open_verified(&path, id)).transpose();
-    let verified = verified.map_err(at(VERIFY, &bind.source))?;
-    let source = verified.as_ref().map_or_else(|| path.clone(), opened);
-    if fs::symlink_metadata(&target).is_err() {
-        let about = source.metadata().map_err(at("find", &bind.source))?;
-        if about.is_dir() {
-            directory(root, &bind.target)?;
-        } else {
-            directory(root, bind.target.parent().unwrap_or(&bind.target))?;
-            File::create_new(&target).map_err(at("make", &bind.target))?;
-        }
-    }
-    match bind.mode {
-        BindMode::Read => bind_read_only(&source, &target, QUIET, owners),
-        BindMode::Write => {
-            mounts::bind_mount(&source, &target, true, owners).map_err(at("bind", &bind.source))?;
-            restrict(&target, QUIET)
-        }
+/// The step that fails at a link which a computation could have made.
+pub(super) const FOLLOW: &str =
+    "follow a link of a granted path that a computation could have made, to";
+
+/// Returns the step that could not be made for a granted path.
+fn grant_error(error: GrantError) -> StepError {
+    match error {
+        GrantError::Link { instead, .. } => at(FOLLOW, instead)(Errno::PERM),
+        GrantError::Forbidden { place, .. } => at("grant", place)(Errno::PERM),
+        GrantError::Find { path, source } => at("find", path)(source),
     }
 }
 
@@ -195,6 +206,41 @@ pub(super) fn enter(root: &str, directory: &str) -> Result<(), StepError> {
     pivot_root(".", ".").map_err(at("take as root", root))?;
     unmount(".", UnmountFlags::DETACH).map_err(at("let go of", OLD))?;
     chdir(directory).map_err(at("enter", directory))
+}
+
+/// Looks around in the root that was entered: nothing leads out of it. Fails if something does, which would be a mistake of the launcher.
+pub(super) fn look_around(spec: &SandboxSpec) -> Result<(), StepError> {
+    let leak =
+        |path: &Path| at("trust the sandbox: it has something of the host at", path)(Errno::PERM);
+    let above = stat("/..").map_err(at("look at", "/.."))?;
+    let top = stat("/").map_err(at("look at", "/"))?;
+    if (above.st_dev, above.st_ino) != (top.st_dev, top.st_ino) {
+        return Err(leak(Path::new("/..")));
+    }
+    let mounts = read_mounts(Path::new(MOUNTINFO))?;
+    if mounts.iter().filter(|it| it.name == Path::new("/")).count() != 1 {
+        return Err(leak(Path::new("/")));
+    }
+    let own = OWN.into_iter().chain(["/dev", "/proc"]).chain(PROGRAMS).chain(HARDWARE);
+    let own: Vec<&Path> = own.map(Path::new).collect();
+    let targets = || spec.binds.iter().map(|bind| bind.target.as_path());
+    let is_known = |it: &Mount| {
+        // With a root of its own, each entry of that is mounted.
+        spec.root.is_some()
+            || it.name == Path::new("/")
+            || own.iter().copied().chain(targets()).any(|known| it.name.starts_with(known))
+    };
+    let is_closed = |it: &Mount| {
+        let writable = [OUTPUTS, TMP, HOME, SHM].map(Path::new);
+        let written = spec.binds.iter().filter(|bind| bind.mode == BindMode::Write);
+        let written = written.map(|bind| bind.target.as_path());
+        it.is_read_only
+            || writable.into_iter().chain(written).any(|known| it.name.starts_with(known))
+    };
+    match mounts.iter().find(|it| !is_known(it) || !is_closed(it)) {
+        Some(unknown) => Err(leak(&unknown.name)),
+        None => Ok(()),
+    }
 }
 
 /// The mount points of a sandbox.
@@ -283,15 +329,15 @@ fn show_entry(
             symlink(OsStr::from_bytes(to.to_bytes()), target).map_err(at("link", name))?;
             return Ok(None);
         }
-        FileType::Directory => drop(directory(NEW, name)?),
-        _ => drop(File::create_new(&target).map_err(at("make", name))?),
+        _ => {}
     }
-    bind_read_only(&opened(&entry), &target, QUIET, owners)?;
+    let flags = QUIET | MountFlags::RDONLY;
+    show(NEW, Shown { source: &entry, target: name, recursive: false, flags, owners })?;
     Ok(None)
 }
 
 /// The `/proc` of the namespace's init.
-pub(super) const PROC: &str = "/system/proc";
+pub(super) const PROC: &str = "/proc";
 
 /// The directories of programs, libraries and their configuration. A link on the host is a link in
 /// the sandbox. A root that `access` names takes their place.
@@ -353,8 +399,9 @@ pub(super) fn prepare_shared(
     devices: &[PathBuf],
     nobody: bool,
 ) -> Result<Vec<SystemPart>, StepError> {
-    let everything = MountPropagationFlags::REC | MountPropagationFlags::PRIVATE;
-    mount_change("/", everything).map_err(at("make private the mounts below", "/"))?;
+    // What is mounted on the host later, as on demand, is found. What is shown to executions stays as it is.
+    let follow = MountPropagationFlags::REC | MountPropagationFlags::DOWNSTREAM;
+    mount_change("/", follow).map_err(at("make private the mounts below", "/"))?;
     memory("/tmp", c"mode=0755")?;
     for directory in ["/tmp/old", "/tmp/system", "/tmp/new"] {
         fs::create_dir(directory).map_err(at("make", directory))?;
@@ -380,12 +427,14 @@ pub(super) fn prepare_shared(
     }
     let dev = Path::new(SYSTEM).join("dev");
     make_devices(&dev, devices, nobody)?;
-    for mounted in mounted_below(Path::new(SYSTEM))? {
+    let private = MountPropagationFlags::REC | MountPropagationFlags::PRIVATE;
+    mount_change(SYSTEM, private).map_err(at("make private the mounts below", SYSTEM))?;
+    for mounted in mounts_below(Path::new(SYSTEM))? {
         // Mounts from /dev keep their device nodes.
-        let flags = if mounted.starts_with(&dev) { MountFlags::NOSUID } else { QUIET };
-        restrict(&mounted, MountFlags::RDONLY | flags)?;
+        let flags = if mounted.name.starts_with(&dev) { MountFlags::NOSUID } else { QUIET };
+        restrict(&mounted.name, MountFlags::RDONLY | flags)?;
     }
-    parts.extend(["/dev", "/proc"].map(|name| SystemPart::Mounted(name.into())));
+    parts.extend(["/dev", PROC].map(|name| SystemPart::Mounted(name.into())));
     Ok(parts)
 }
 
@@ -413,9 +462,12 @@ fn bind_host(name: &Path, nobody: bool) -> Result<(), StepError> {
 fn make_devices(dev: &Path, granted: &[PathBuf], nobody: bool) -> Result<(), StepError> {
     fs::create_dir(dev).map_err(at("make", dev))?;
     mount("tmpfs", dev, "tmpfs", MountFlags::NOSUID, c"mode=0755").map_err(at("mount", dev))?;
+    let host = open_place(OLD)?;
+    let trusted = TrustedLinks::of(geteuid().as_raw(), host.as_fd(), &[]);
     let usual = DEVICES.iter().map(|name| Path::new("/dev").join(name));
     for name in usual.chain(granted.iter().cloned()) {
-        let source = below(OLD, &name);
+        let found = open_granted(host.as_fd(), &name, true, &trusted).map_err(grant_error)?;
+        let source = opened(&found);
         let target = dev.join(name.strip_prefix("/dev").unwrap_or(&name));
         let parent = target.parent().unwrap_or(dev);
         fs::create_dir_all(parent).map_err(at("make", parent))?;
@@ -475,6 +527,7 @@ fn hide_secrets(etc: &Path) -> Result<(), StepError> {
             let (path, mode) = (entry.path(), about.permissions().mode());
             if about.is_dir() && mode & 0o5 != 0o5 {
                 memory(&path, c"mode=0555")?;
+                restrict(&path, MountFlags::RDONLY | QUIET)?;
             } else if about.is_dir() {
                 left.push(path);
             } else if about.is_file() && mode & 0o4 == 0 {
@@ -487,9 +540,11 @@ fn hide_secrets(etc: &Path) -> Result<(), StepError> {
 
 /// Covers files of `/proc` with data on others, and those that only root may read.
 pub(super) fn cover_proc() -> Result<(), StepError> {
-    let (telling, mut secret) = (TELLING.map(|name| Path::new(PROC).join(name)), Vec::new());
+    let (telling, mut secret) =
+        (TELLING.map(|name| below(SYSTEM, Path::new(PROC)).join(name)), Vec::new());
     if geteuid().is_root() {
-        for entry in fs::read_dir(PROC).map_err(at("list", PROC))? {
+        let shown = below(SYSTEM, Path::new(PROC));
+        for entry in fs::read_dir(shown).map_err(at("list", PROC))? {
             let path = entry.map_err(at("list", PROC))?.path();
             // A process may have ended meanwhile.
             let about = fs::symlink_metadata(&path).ok();
@@ -504,7 +559,8 @@ pub(super) fn cover_proc() -> Result<(), StepError> {
 
 /// Covers a file with an empty one. Where it is bound without devices, it cannot be opened either.
 fn cover(path: &Path) -> Result<(), StepError> {
-    mount_bind("/old/dev/null", path).map_err(at("cover", path))
+    mount_bind("/old/dev/null", path).map_err(at("cover", path))?;
+    restrict(path, MountFlags::RDONLY | QUIET)
 }
 
 #[cfg(test)]

@@ -22,24 +22,52 @@ struct Calls {
     /// The significant bits of a number. On x86-64, another bit marks the x32 variant.
     mask: u32,
     /// The calls that are not there.
-    refused: [u32; 11],
+    refused: [u32; 13],
     /// Both get flags as their first argument.
     forks: [u32; 2],
     /// `prlimit64`, which gets a process as its first argument; 0 is the calling one.
     limits: u32,
+    /// `fcntl` and, where programs of 32 bits have it, `fcntl64`: the second argument is an operation.
+    files: &'static [u32],
+    /// `ioctl`, whose second argument is an operation.
+    devices: u32,
     socket: u32,
     /// The call of older 32-bit programs for all that is done with sockets.
     socketcall: Option<u32>,
+    /// The calls that give a file its mode.
+    modes: &'static [ModeCall],
 }
 
-/// Numbers that are the same everywhere: `io_uring_setup`, `io_uring_enter`, `io_uring_register`, and
-/// `clone3`, whose flags a filter cannot see; programs go on with `clone`.
-const COMMON: [u32; 4] = [425, 426, 427, 435];
+/// A call that gives a file its mode.
+struct ModeCall {
+    number: u32,
+    /// The place of the mode among the arguments.
+    mode: u32,
+    /// The place of flags without which no file is made, and the mode says nothing.
+    flags: Option<u32>,
+}
+
+/// A call that makes or changes a file.
+const fn sets(number: u32, mode: u32) -> ModeCall {
+    ModeCall { number, mode, flags: None }
+}
+
+/// A call that opens a file, and may make it.
+const fn opens(number: u32, flags: u32) -> ModeCall {
+    ModeCall { number, mode: flags + 1, flags: Some(flags) }
+}
+
+/// Numbers that are the same everywhere: `io_uring_setup`, `io_uring_enter`, `io_uring_register`,
+/// `clone3`, whose flags a filter cannot see, so that programs go on with `clone`, and `pidfd_getfd`.
+const COMMON: [u32; 5] = [425, 426, 427, 435, 438];
+
+/// `openat2`, whose mode a filter cannot see.
+const OPENAT2: u32 = 437;
 
 /// The refused calls: those that have a number on each architecture, and the common ones.
-const fn refused(own: [u32; 7]) -> [u32; 11] {
-    let [add_key, request_key, keyctl, syslog, bpf, perf_event_open, userfaultfd] = own;
-    let [setup, enter, register, clone3] = COMMON;
+const fn refused(own: [u32; 8]) -> [u32; 13] {
+    let [add_key, request_key, keyctl, syslog, bpf, perf_event_open, userfaultfd, kcmp] = own;
+    let [setup, enter, register, clone3, pidfd_getfd] = COMMON;
     [
         add_key,
         request_key,
@@ -48,23 +76,32 @@ const fn refused(own: [u32; 7]) -> [u32; 11] {
         bpf,
         perf_event_open,
         userfaultfd,
+        kcmp,
         setup,
         enter,
         register,
         clone3,
+        pidfd_getfd,
     ]
 }
+
+/// `mknodat`, `fchmod`, `fchmodat`, `openat` and `fchmodat2` there.
+const GENERIC_MODES: [ModeCall; 5] =
+    [sets(33, 2), sets(52, 1), sets(53, 2), opens(56, 2), sets(452, 2)];
 
 /// Numbers of architectures that came late: the generic table of the kernel.
 const fn generic(architecture: u32) -> Calls {
     Calls {
         architecture,
         mask: u32::MAX,
-        refused: refused([217, 218, 219, 116, 280, 241, 282]),
+        refused: refused([217, 218, 219, 116, 280, 241, 282, 272]),
         forks: [220, 97],
         limits: 261,
+        files: &[25],
+        devices: 29,
         socket: 198,
         socketcall: None,
+        modes: &GENERIC_MODES,
     }
 }
 
@@ -74,21 +111,49 @@ const CALLS: [Calls; 5] = [
     Calls {
         architecture: 0xc000_003e,
         mask: !0x4000_0000,
-        refused: refused([248, 249, 250, 103, 321, 298, 323]),
+        refused: refused([248, 249, 250, 103, 321, 298, 323, 312]),
         forks: [56, 272],
         limits: 302,
+        files: &[72],
+        // The x32 variant has a number of its own.
+        devices: 16,
         socket: 41,
         socketcall: None,
+        // open, creat, chmod, fchmod, mknod, openat, mknodat, fchmodat, fchmodat2
+        modes: &[
+            opens(2, 1),
+            sets(85, 1),
+            sets(90, 1),
+            sets(91, 1),
+            sets(133, 1),
+            opens(257, 2),
+            sets(259, 2),
+            sets(268, 2),
+            sets(452, 2),
+        ],
     },
     // x86
     Calls {
         architecture: 0x4000_0003,
         mask: u32::MAX,
-        refused: refused([286, 287, 288, 103, 357, 336, 374]),
+        refused: refused([286, 287, 288, 103, 357, 336, 374, 349]),
         forks: [120, 310],
         limits: 340,
+        files: &[55, 221],
+        devices: 54,
         socket: 359,
         socketcall: Some(102),
+        modes: &[
+            opens(5, 1),
+            sets(8, 1),
+            sets(14, 1),
+            sets(15, 1),
+            sets(94, 1),
+            opens(295, 2),
+            sets(297, 2),
+            sets(306, 2),
+            sets(452, 2),
+        ],
     },
     // AArch64
     generic(0xc000_00b7),
@@ -96,15 +161,46 @@ const CALLS: [Calls; 5] = [
     Calls {
         architecture: 0x4000_0028,
         mask: u32::MAX,
-        refused: refused([309, 310, 311, 103, 386, 364, 388]),
+        refused: refused([309, 310, 311, 103, 386, 364, 388, 378]),
         forks: [120, 337],
         limits: 369,
+        files: &[55, 221],
+        devices: 54,
         socket: 281,
         socketcall: None,
+        modes: &[
+            opens(5, 1),
+            sets(8, 1),
+            sets(14, 1),
+            sets(15, 1),
+            sets(94, 1),
+            opens(322, 2),
+            sets(324, 2),
+            sets(333, 2),
+            sets(452, 2),
+        ],
     },
     // RISC-V, 64 bits
     generic(0xc000_00f3),
 ];
+
+/// `ioctl` of the x32 variant.
+const X32_IOCTL: u32 = 514;
+
+/// Operations of `fcntl` by which a process holds up all others that open a file: `F_SETLEASE` and `F_SETDELEG`.
+const LEASES: [u32; 2] = [1024, 1040];
+
+/// Operations of `ioctl` by which a process types into its terminal: `TIOCSTI` and `TIOCLINUX`.
+const TYPING: [u32; 2] = [0x5412, 0x541c];
+
+/// The protocol of netlink by which the kernel reports events of all devices.
+const KERNEL_EVENTS: u32 = 15;
+
+/// The bits of a mode that let others execute a file as its owner or group: `S_ISUID` and `S_ISGID`.
+const SET_ID: u32 = 0o6000;
+
+/// The flags with which a file is made: `O_CREAT`, and the one that is `O_TMPFILE`'s alone.
+const MAKES: u32 = 0o100 | 0o20_000_000;
 
 /// The families of sockets that a network namespace keeps apart, and that a loopback device is used by.
 const FAMILIES: [AddressFamily; 4] =
@@ -113,11 +209,14 @@ const FAMILIES: [AddressFamily; 4] =
 /// The first argument of `socketcall` that makes a socket.
 const SYS_SOCKET: u32 = 1;
 
-/// The offsets of the data for a filter: the number, the architecture, and the first argument, its
-/// lower half first.
+/// The offsets of the data for a filter: the number and the architecture.
 const NUMBER: u32 = 0;
 const ARCHITECTURE: u32 = 4;
-const ARGUMENT: u32 = 16;
+
+/// The offset of the lower half of an argument.
+const fn argument(place: u32) -> u32 {
+    16 + 8 * place
+}
 
 const LOAD: u16 = 0x20;
 const AND: u16 = 0x54;
@@ -128,16 +227,24 @@ const RETURN: u16 = 0x06;
 const ALLOW: u32 = 0x7fff_0000;
 const REFUSE: u32 = 0x0005_0000;
 
-/// Installs the filter for this process and all that it forks or executes. Sockets are free to reach
-/// out if the network of the host is granted.
+/// What an execution may do that others may not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CallFilter {
+    /// Whether it has a network of its own. Sockets are free to reach out if the network of the host is granted.
+    pub(super) alone: bool,
+    /// Whether it may write files of the host, where a program that is executed as its owner would stay.
+    pub(super) writes: bool,
+}
+
+/// Installs the filter for this process and all that it forks or executes.
 ///
 /// # Errors
 ///
 /// Fails if the kernel has no such filters. Then nothing is refused.
 #[cfg(target_endian = "little")]
-pub(super) fn install(alone: bool) -> io::Result<()> {
+pub(super) fn install(filter: CallFilter) -> io::Result<()> {
     use seccompiler::Error::{Prctl, Seccomp};
-    seccompiler::apply_filter(&program(alone)).map_err(|error| match error {
+    seccompiler::apply_filter(&program(filter)).map_err(|error| match error {
         Prctl(error) | Seccomp(error) => error,
         error => io::Error::other(error),
     })
@@ -145,7 +252,7 @@ pub(super) fn install(alone: bool) -> io::Result<()> {
 
 /// None of the known architectures is one of these.
 #[cfg(not(target_endian = "little"))]
-pub(super) fn install(_: bool) -> io::Result<()> {
+pub(super) fn install(_: CallFilter) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
@@ -162,10 +269,10 @@ fn refuse(error: Errno) -> Instruction {
     step(RETURN, REFUSE | error.raw_os_error().unsigned_abs())
 }
 
-fn program(alone: bool) -> Vec<Instruction> {
+fn program(filter: CallFilter) -> Vec<Instruction> {
     let mut program = vec![step(LOAD, ARCHITECTURE)];
     for calls in &CALLS {
-        let section = section(calls, alone);
+        let section = section(calls, filter);
         debug_assert!(u8::try_from(section.len()).is_ok(), "a jump is that long at most");
         program.push(unless(IF_EQUAL, calls.architecture, section.len() as u8));
         program.extend(section);
@@ -174,47 +281,74 @@ fn program(alone: bool) -> Vec<Instruction> {
     program
 }
 
+/// Steps for one call. They end with a return.
+fn for_call(number: u32, steps: Vec<Instruction>) -> Vec<Instruction> {
+    [vec![unless(IF_EQUAL, number, steps.len() as u8)], steps].concat()
+}
+
+/// Steps that refuse a call if an argument has one of some values, and allow it otherwise.
+fn refuse_values(place: u32, values: &[u32], error: Errno) -> Vec<Instruction> {
+    let refused = values.iter().flat_map(|value| [unless(IF_EQUAL, *value, 1), refuse(error)]);
+    [step(LOAD, argument(place))].into_iter().chain(refused).chain([step(RETURN, ALLOW)]).collect()
+}
+
+/// Steps that refuse a call if an argument has any of some bits, and allow it otherwise.
+fn refuse_bits(place: u32, bits: u32, error: Errno) -> Vec<Instruction> {
+    let refused = [unless(IF_ANY_BIT, bits, 1), refuse(error), step(RETURN, ALLOW)];
+    [step(LOAD, argument(place))].into_iter().chain(refused).collect()
+}
+
 /// The part of the program for calls of one architecture. It ends with a return.
-fn section(calls: &Calls, alone: bool) -> Vec<Instruction> {
+fn section(calls: &Calls, filter: CallFilter) -> Vec<Instruction> {
     let mut steps = vec![step(LOAD, NUMBER), step(AND, calls.mask)];
-    for call in calls.refused {
-        steps.extend([unless(IF_EQUAL, call, 1), refuse(Errno::NOSYS)]);
+    for call in calls.refused.into_iter().chain(filter.writes.then_some(OPENAT2)) {
+        steps.extend(for_call(call, vec![refuse(Errno::NOSYS)]));
     }
     for call in calls.forks {
-        steps.extend([
-            unless(IF_EQUAL, call, 4),
-            step(LOAD, ARGUMENT),
-            unless(IF_ANY_BIT, UnshareFlags::NEWUSER.bits(), 1),
-            refuse(Errno::PERM),
-            step(RETURN, ALLOW),
-        ]);
+        let new_users = UnshareFlags::NEWUSER.bits();
+        steps.extend(for_call(call, refuse_bits(0, new_users, Errno::PERM)));
     }
     // Number one of the sandbox is of the same user.
-    steps.extend([
-        unless(IF_EQUAL, calls.limits, 4),
-        step(LOAD, ARGUMENT),
-        unless(IF_EQUAL, 0, 1),
-        step(RETURN, ALLOW),
-        refuse(Errno::PERM),
-    ]);
+    let own_limits = [unless(IF_EQUAL, 0, 1), step(RETURN, ALLOW), refuse(Errno::PERM)];
+    let own_limits = [step(LOAD, argument(0))].into_iter().chain(own_limits);
+    steps.extend(for_call(calls.limits, own_limits.collect()));
+    for call in calls.files {
+        steps.extend(for_call(*call, refuse_values(1, &LEASES, Errno::INVAL)));
+    }
+    let x32 = (calls.mask != u32::MAX).then_some(X32_IOCTL);
+    for call in [calls.devices].into_iter().chain(x32) {
+        steps.extend(for_call(call, refuse_values(1, &TYPING, Errno::PERM)));
+    }
+    if filter.writes {
+        for call in calls.modes {
+            let mut set = refuse_bits(call.mode, SET_ID, Errno::PERM);
+            if let Some(flags) = call.flags {
+                let rest = set.len() as u8 - 1;
+                let made = [step(LOAD, argument(flags)), unless(IF_ANY_BIT, MAKES, rest)];
+                set.splice(0..0, made);
+            }
+            steps.extend(for_call(call.number, set));
+        }
+    }
+    steps.extend(for_call(calls.socket, refuse_sockets(filter.alone)));
+    if let Some(call) = calls.socketcall.filter(|_| filter.alone) {
+        // Its family is out of sight. Newer programs have a call of its own for it.
+        steps.extend(for_call(call, refuse_values(0, &[SYS_SOCKET], Errno::NOSYS)));
+    }
+    steps.push(step(RETURN, ALLOW));
+    steps
+}
+
+/// Steps that refuse sockets by their family, and by their protocol if that is netlink's.
+fn refuse_sockets(alone: bool) -> Vec<Instruction> {
+    let netlink = u32::from(AddressFamily::NETLINK.as_raw());
+    let events = refuse_values(2, &[KERNEL_EVENTS], Errno::PROTONOSUPPORT);
+    let mut steps = vec![step(LOAD, argument(0))];
+    steps.extend(for_call(netlink, events));
     if alone {
         let known = FAMILIES.map(|family| u32::from(family.as_raw()));
-        steps.extend([
-            unless(IF_EQUAL, calls.socket, 2 + 2 * known.len() as u8),
-            step(LOAD, ARGUMENT),
-        ]);
         steps.extend(known.map(|it| [unless(IF_EQUAL, it, 1), step(RETURN, ALLOW)]).concat());
         steps.push(refuse(Errno::AFNOSUPPORT));
-        if let Some(call) = calls.socketcall {
-            steps.extend([
-                unless(IF_EQUAL, call, 4),
-                step(LOAD, ARGUMENT),
-                unless(IF_EQUAL, SYS_SOCKET, 1),
-                // Its family is out of sight. Newer programs have a call of its own for it.
-                refuse(Errno::NOSYS),
-                step(RETURN, ALLOW),
-            ]);
-        }
     }
     steps.push(step(RETURN, ALLOW));
     steps
@@ -228,7 +362,7 @@ mod tests {
     const X86: u32 = 0x4000_0003;
 
     /// Returns the kernel's answer to a call: 0 if it is allowed, or the number of an error.
-    fn answer(program: &[Instruction], architecture: u32, number: u32, argument: u64) -> u32 {
+    fn answer(program: &[Instruction], architecture: u32, number: u32, arguments: &[u64]) -> u32 {
         let (mut at, mut value) = (0, 0);
         loop {
             let Instruction { code, jt, jf, k } = program[at];
@@ -236,7 +370,7 @@ mod tests {
             match code {
                 LOAD if k == NUMBER => value = number,
                 LOAD if k == ARCHITECTURE => value = architecture,
-                LOAD if k == ARGUMENT => value = argument as u32,
+                LOAD => value = arguments.get((k as usize - 16) / 8).map_or(0, |it| *it as u32),
                 AND => value &= k,
                 IF_EQUAL => at += usize::from(if value == k { jt } else { jf }),
                 IF_ANY_BIT => at += usize::from(if value & k != 0 { jt } else { jf }),
@@ -247,15 +381,23 @@ mod tests {
         }
     }
 
+    /// All filters.
+    fn filters() -> impl Iterator<Item = CallFilter> {
+        let all = [(true, true), (true, false), (false, true), (false, false)];
+        all.into_iter().map(|(alone, writes)| CallFilter { alone, writes })
+    }
+
     #[test]
     fn what_is_refused_is_refused_on_each_architecture_and_all_else_is_allowed() {
-        for alone in [true, false] {
-            let program = program(alone);
+        for filter in filters() {
+            let (alone, program) = (filter.alone, program(filter));
             for calls in &CALLS {
-                let ask = |number, argument| answer(&program, calls.architecture, number, argument);
+                let ask =
+                    |number, argument| answer(&program, calls.architecture, number, &[argument]);
                 let refused: Vec<u32> = (0..500).filter(|number| ask(*number, 1) == 38).collect();
                 let mut expected = Vec::from(calls.refused);
                 expected.extend(calls.socketcall.filter(|_| alone));
+                expected.extend(filter.writes.then_some(OPENAT2));
                 expected.sort_unstable();
                 assert_eq!(refused, expected);
                 for call in calls.forks {
@@ -275,20 +417,79 @@ mod tests {
                     "the host of this machine"
                 );
             }
-            assert_eq!(answer(&program, 0x1234, 250, 0), 0, "an unknown architecture");
+            assert_eq!(answer(&program, 0x1234, 250, &[]), 0, "an unknown architecture");
+        }
+    }
+
+    #[test]
+    fn operations_are_refused_that_reach_beyond_a_process() {
+        for filter in filters() {
+            let program = program(filter);
+            for calls in &CALLS {
+                let ask = |number, arguments: &[u64]| {
+                    answer(&program, calls.architecture, number, arguments)
+                };
+                for call in calls.files {
+                    for (operation, expected) in [(1024, 22), (1040, 22), (1025, 0), (6, 0)] {
+                        assert_eq!(ask(*call, &[3, operation]), expected, "{operation}");
+                        assert_eq!(ask(*call, &[operation, 1]), 0, "a descriptor");
+                    }
+                    assert_eq!(ask(*call, &[3, 0x1_0000_0400]), 22, "the kernel takes 32 bits");
+                }
+                for (operation, expected) in [(0x5412, 1), (0x541c, 1), (0x5401, 0)] {
+                    assert_eq!(ask(calls.devices, &[0, operation]), expected, "{operation:x}");
+                }
+                for (protocol, expected) in [(0, 0), (15, 93), (16, 0)] {
+                    assert_eq!(ask(calls.socket, &[16, 3, protocol]), expected, "{protocol}");
+                    assert_eq!(ask(calls.socket, &[2, 3, protocol]), 0, "another family");
+                }
+            }
+        }
+        let x32 = |operation| {
+            let filter = CallFilter { alone: true, writes: false };
+            answer(&program(filter), X86_64, 514 | 0x4000_0000, &[0, operation])
+        };
+        assert_eq!((x32(0x5412), x32(0x5401)), (1, 0));
+    }
+
+    #[test]
+    fn files_of_the_host_are_not_made_programs_of_their_owner() {
+        for filter in filters() {
+            let program = program(filter);
+            for calls in &CALLS {
+                for ModeCall { number, mode, flags } in calls.modes {
+                    let ask = |bits: u64, flag: u64| {
+                        let mut arguments = [0; 6];
+                        arguments[*mode as usize] = bits;
+                        if let Some(flags) = flags {
+                            arguments[*flags as usize] = flag;
+                        }
+                        answer(&program, calls.architecture, *number, &arguments)
+                    };
+                    let refused = u32::from(filter.writes);
+                    for bits in [0o4755, 0o2755, 0o6000, 0o10_4644] {
+                        assert_eq!(ask(bits, 0o101), refused, "{number}: {bits:o}");
+                        assert_eq!(ask(bits, 0o20_200_002), refused, "{number}: without a name");
+                        let opened = if flags.is_some() { 0 } else { refused };
+                        assert_eq!(ask(bits, 0o200_001), opened, "{number}: the file is there");
+                    }
+                    assert_eq!(ask(0o1777, 0o101), 0, "{number}: a mode of files");
+                }
+            }
         }
     }
 
     #[test]
     fn variants_of_an_architecture_are_no_way_round() {
-        let program = program(true);
-        assert_eq!(answer(&program, X86_64, 250 | 0x4000_0000, 0), 38, "x32");
-        assert_eq!(answer(&program, X86_64, 0x4000_0000, 0), 0);
-        assert_eq!(answer(&program, X86, 102, 3), 0, "socketcall connects");
-        assert_eq!(answer(&program, X86, 102, 1), 38);
+        let program = program(CallFilter { alone: true, writes: false });
+        let ask = |architecture, number, first| answer(&program, architecture, number, &[first]);
+        assert_eq!(ask(X86_64, 250 | 0x4000_0000, 0), 38, "x32");
+        assert_eq!(ask(X86_64, 0x4000_0000, 0), 0);
+        assert_eq!(ask(X86, 102, 3), 0, "socketcall connects");
+        assert_eq!(ask(X86, 102, 1), 38);
         // Of a 64-bit argument the kernel takes the lower half, and so do we.
-        assert_eq!(answer(&program, X86_64, 272, 0xffff_ffff_0000_0000), 0);
-        assert_eq!(answer(&program, X86_64, 41, 0x1_0000_0028), 97);
-        assert_eq!(answer(&program, X86_64, 302, 0x1_0000_0000), 0);
+        assert_eq!(ask(X86_64, 272, 0xffff_ffff_0000_0000), 0);
+        assert_eq!(ask(X86_64, 41, 0x1_0000_0028), 97);
+        assert_eq!(ask(X86_64, 302, 0x1_0000_0000), 0);
     }
 }

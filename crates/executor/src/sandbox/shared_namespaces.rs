@@ -10,8 +10,7 @@
 //! began: an execution changes only its own.
 
 use std::fs::File;
-use std::io::{self, BufReader, IoSlice, IoSliceMut, Read, Write};
-use std::mem::MaybeUninit;
+use std::io::{self, BufReader, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
@@ -19,21 +18,17 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 
 use super::launcher_processes::{
-    ProcessEnd, ProcessUsage, Reply, StepError, at, end_of, forked, reap, reap_any, send, unshare,
+    OLD, ProcessEnd, ProcessUsage, Reply, StepError, at, below, end_of, forked, keep_only, reap,
+    reap_any, receive_message, send, send_message, unshare,
 };
-use super::mounts::{NEW, OLD, QUIET, SYSTEM, attach, below, detached, join, opened, restrict};
+use super::mounts::{NEW, QUIET, SYSTEM, attach, detached, join, restrict};
 use super::root::{MEMORY_POINTS, PreparedRoot, enter, mount_memory};
 use super::spec::{Bind, BindMode, INPUTS, SandboxSpec, TMP};
 use super::user::{Nobody, SandboxUser};
 use crate::invocation::open_verified;
-use rustix::cmsg_space;
 use rustix::fs::{Stat, fstat};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
-};
 use rustix::process::{
     Pid, Signal, WaitIdOptions, chdir, kill_process, set_parent_process_death_signal,
 };
@@ -91,10 +86,7 @@ impl SharedNamespaces {
             let mount = if self.shown.contains(bind) && !bind.target.starts_with(INPUTS) {
                 None
             } else {
-                Some(
-                    detached(&opened(&directory), bind.mode == BindMode::Write, user.owners())
-                        .ok()?,
-                )
+                Some(detached(&directory, bind.mode == BindMode::Write, user.owners()).ok()?)
             };
             Some((bind, mount))
         });
@@ -250,8 +242,10 @@ impl Spawner {
         let (socket, other) = UnixStream::pair().map_err(at("make", "a socket"))?;
         let Some(pid) = forked()? else {
             drop(socket);
+            let namespace = nobody.map(|nobody| nobody.namespace.as_fd());
+            let kept: Vec<_> = [other.as_fd()].into_iter().chain(namespace).collect();
             // After any failure, the launcher notices that the spawner has ended.
-            let _told = serve(&other, nobody);
+            let _told = keep_only(&kept).and_then(|()| serve(&other, nobody));
             return Err(ProcessEnd::Over);
         };
         Ok(Self { pid, socket: BufReader::new(socket) })
@@ -364,34 +358,4 @@ fn spawn(spec: &SandboxSpec, log: &OwnedFd) -> Result<Pid, StepError> {
     let mut command = spec.command(log.into()).map_err(at("write", spec.log()))?;
     let child = command.process_group(0).spawn().map_err(at("start", &spec.exec))?;
     Ok(Pid::from_child(&child))
-}
-
-/// The size of a message that is received at once. The rest of a longer one follows.
-const MESSAGE_SIZE: usize = 16 << 10;
-
-fn send_message(
-    mut socket: &UnixStream,
-    message: &[u8],
-    files: &[BorrowedFd<'_>],
-) -> io::Result<()> {
-    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(2))];
-    let mut passed = SendAncillaryBuffer::new(&mut space);
-    passed.push(SendAncillaryMessage::ScmRights(files));
-    let sent = sendmsg(socket, &[IoSlice::new(message)], &mut passed, SendFlags::NOSIGNAL)?;
-    socket.write_all(message.get(sent..).unwrap_or_default())
-}
-
-/// Receives a message, and the files that come with it. Nothing if the launcher has ended.
-fn receive_message(socket: &UnixStream) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
-    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(2))];
-    let mut passed = RecvAncillaryBuffer::new(&mut space);
-    let mut message = vec![0; MESSAGE_SIZE];
-    let parts = &mut [IoSliceMut::new(&mut message)];
-    let received = recvmsg(socket, parts, &mut passed, RecvFlags::CMSG_CLOEXEC)?.bytes;
-    message.truncate(received);
-    let files = passed.drain().filter_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(files) => Some(files),
-        _ => None,
-    });
-    Ok((message, files.flatten().collect()))
 }

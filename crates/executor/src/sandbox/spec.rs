@@ -62,7 +62,7 @@ impl BindMode {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Bind {
     pub(super) mode: BindMode,
-    /// Free of symbolic links: it is looked up below another root.
+    /// The path on the host, which a launcher has below another root.
     pub(super) source: PathBuf,
     /// The file or directory that must be there, if it is known.
     pub(super) id: Option<(u64, u64)>,
@@ -106,11 +106,13 @@ pub(crate) struct SandboxSpec {
     pub(super) root: Option<usize>,
     /// In the order of their targets.
     pub(super) binds: Vec<Bind>,
+    /// The paths of the host that computations of the task may write, so that links there may be theirs.
+    pub(super) written: Vec<PathBuf>,
 }
 
 impl SandboxSpec {
-    /// Specifies what an invocation may see, and nothing else. An error has the path that is not there.
-    pub(super) fn of(invocation: &Invocation) -> Result<Self, (PathBuf, io::Error)> {
+    /// Specifies what an invocation may see, and nothing else.
+    pub(crate) fn of(invocation: &Invocation) -> Self {
         let Invocation { tree, inputs, outputs, work, outbox, stage, log, access, .. } = invocation;
         let own: [Bind; OWN] = [
             Bind::verified(BindMode::Read, tree, COMPUTATION.into()),
@@ -125,8 +127,8 @@ impl SandboxSpec {
         }
         for rule in &access.rules {
             match rule {
-                Rule::Read(path) => binds.push(Bind::granted(BindMode::Read, path)?),
-                Rule::Write(path) => binds.push(Bind::granted(BindMode::Write, path)?),
+                Rule::Read(path) => binds.push(Bind::granted(BindMode::Read, path)),
+                Rule::Write(path) => binds.push(Bind::granted(BindMode::Write, path)),
                 Rule::Network => binds.extend(resolver(root.is_some())),
                 // The launcher has the devices. The others are in the environment, and in the root.
                 Rule::Device(_) | Rule::Env(_) | Rule::Path(_) | Rule::Root(_) | Rule::Suspend => {}
@@ -158,7 +160,7 @@ impl SandboxSpec {
             terminal.clone_from(&inspection.terminal);
             environment.extend(std::env::var_os(TERM).map(|name| (TERM.into(), name)));
         }
-        Ok(Self {
+        Self {
             exec,
             arguments,
             environment,
@@ -168,7 +170,8 @@ impl SandboxSpec {
             inputs: points,
             root,
             binds,
-        })
+            written: access.written.clone(),
+        }
     }
 
     /// Whether it shows nothing but what every execution sees: its own directories and its inputs.
@@ -220,6 +223,7 @@ impl SandboxSpec {
         let ids: Vec<Vec<u8>> = self.binds.iter().map(|bind| bytes(bind.id)).collect();
         frame.put_all(ids.iter().map(|id| OsStr::from_bytes(id)));
         frame.put_all(self.binds.iter().map(|bind| bind.target.as_os_str()));
+        frame.put_all(self.written.iter().map(|path| path.as_os_str()));
         frame.write(to)
     }
 
@@ -251,7 +255,20 @@ impl SandboxSpec {
                 target: target.into(),
             });
         }
-        Ok(Some(Self { exec, arguments, environment, stage, log, terminal, inputs, root, binds }))
+        let written = parts.names()?.into_iter().map(PathBuf::from).collect();
+        let own = Self {
+            exec,
+            arguments,
+            environment,
+            stage,
+            log,
+            terminal,
+            inputs,
+            root,
+            binds,
+            written,
+        };
+        Ok(Some(own))
     }
 }
 
@@ -261,9 +278,8 @@ impl Bind {
     }
 
     /// Binds a path granted by a line of `access`, under its own name.
-    fn granted(mode: BindMode, path: &Path) -> Result<Self, (PathBuf, io::Error)> {
-        let source = path.canonicalize().map_err(|error| (path.to_owned(), error))?;
-        Ok(Self { mode, source, id: None, target: path.to_owned() })
+    fn granted(mode: BindMode, path: &Path) -> Self {
+        Self { mode, source: path.to_owned(), id: None, target: path.to_owned() }
     }
 }
 
@@ -347,6 +363,7 @@ mod tests {
                 .into(),
             root: Some(1),
             binds: vec![bind(BindMode::Read, None), bind(BindMode::Write, Some((2, 3)))],
+            written: vec!["/w".into()],
         };
         let mut sent = Vec::new();
         spec.write(&mut sent).unwrap();
@@ -369,7 +386,7 @@ mod tests {
             all.map(|(name, _)| name.into_string().unwrap()).collect::<Vec<_>>()
         };
         assert_eq!(names(&Access::default()), ["HOME", "LANG", "PATH", "TMPDIR", "TZ"]);
-        let access = Access { rules };
+        let access = Access::new(rules);
         assert_eq!(names(&access), ["HOME", "LANG", "OMP_X", "PATH", "TMPDIR", "TZ"]);
         assert!(environment(&access, outside()).contains(&("TZ".into(), "CET".into())));
     }

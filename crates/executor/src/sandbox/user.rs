@@ -23,7 +23,7 @@ use rustix::thread::{
 
 use super::host_answer::is_refusal;
 use super::launcher_processes::{ProcessEnd, StepError, at, forked, pipe, reap, unshare};
-use super::mounts::{exchanged, opened};
+use super::mounts::exchanged;
 
 /// The number of nobody outside, and of root inside.
 const NOBODY: u32 = 65534;
@@ -166,7 +166,7 @@ impl<'a> SandboxUser<'a> {
     /// Returns the user of an execution, and the directory of its log as that user has it.
     pub(super) fn find(nobody: Option<&'a Nobody>, stage: OwnedFd) -> (Self, OwnedFd) {
         let Some(nobody) = nobody else { return (Self::Own, stage) };
-        match exchanged(&opened(&stage), &nobody.namespace) {
+        match exchanged(&stage, &nobody.namespace) {
             Ok(stage) => (Self::Nobody(nobody), stage),
             Err(_) => (Self::Root(nobody), stage),
         }

@@ -407,7 +407,7 @@ impl SuspensionRecord {
     /// Its grants of access. A line that only a newer version knows grants nothing.
     pub fn granted(&self) -> Access {
         let rules = self.access.iter().map(|line| Rule::parse(line, &self.input_names));
-        Access { rules: rules.filter_map(Result::ok).collect() }
+        Access::new(rules.filter_map(Result::ok).collect())
     }
 
     /// The digests of its inputs.

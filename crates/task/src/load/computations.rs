@@ -2,16 +2,20 @@
 //! `resources` beside a computation, beside a node, and in the root of the task.
 
 use std::collections::{HashMap, HashSet};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileTypeExt;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
+use ce_files::walk::{GrantError, TrustedLinks, open_granted};
 use ce_model::access::{Access, Rule, RuleError};
 use ce_model::declaration::{self, Declaration};
 use ce_model::name::{ComputationName, NameError, check_input, check_output};
 use ce_model::resources::{Resource, Resources};
 use ce_model::slice::MAX_ARITY;
 use ce_model::task::{Computation, ComputationId, LIBRARY};
+use rustix::fs::{FileType, fstat};
+use rustix::process::geteuid;
 
 use super::nearest;
 use super::problems::{Exposed, LoadFault, Problems, ResourceFault};
@@ -414,7 +418,7 @@ fn parse_access(
             }
         }
     }
-    right.then_some(Access { rules })
+    right.then_some(Access::new(rules))
 }
 
 /// Returns a fault for each line that this host cannot follow: see [`check_access`](super::check_access).
@@ -424,7 +428,7 @@ pub(super) fn access_faults(access: &Access, exposed: Option<&Exposed>) -> Vec<L
             Some(LoadFault::Exposed { line: rule.to_string(), exposed: exposed.clone() })
         }
         (_, Some(_)) => None,
-        (_, None) => check_exists(rule).err(),
+        (_, None) => check_shown(rule, &access.written).err(),
     });
     faults.collect()
 }
@@ -434,28 +438,41 @@ fn is_in_dev(path: &Path) -> bool {
     path.starts_with("/dev") && !path.starts_with("/dev/shm")
 }
 
-/// Checks that a granted path exists on this host, and can be shown.
-fn check_exists(rule: &Rule) -> Result<(), LoadFault> {
+/// Whether a path leads to processes of the host, or, for writing, to what controls its kernel.
+fn is_of_kernel(path: &Path, writes: bool) -> bool {
+    path.starts_with("/proc") || writes && path.starts_with("/sys")
+}
+
+/// Checks that a granted path exists on this host, and can be shown. `written` are the paths that computations of the task may write.
+fn check_shown(rule: &Rule, written: &[PathBuf]) -> Result<(), LoadFault> {
     let (Rule::Read(path) | Rule::Write(path) | Rule::Device(path)) = rule else {
         return Ok(());
     };
-    match path.metadata() {
-        Ok(about) => {
-            let kind = about.file_type();
-            let device = kind.is_char_device() || kind.is_block_device() || kind.is_dir();
-            match rule {
-                Rule::Read(path) | Rule::Write(path) if is_in_dev(path) => {
-                    Err(RuleError::InDev(path.clone()).into())
-                }
-                Rule::Device(_) if !device => Err(RuleError::NotADevice(path.clone()).into()),
-                _ => Ok(()),
-            }
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            Err(LoadFault::NotHere(path.clone()))
-        }
-        Err(error) => Err(LoadFault::Read(error)),
+    let writes = !matches!(rule, Rule::Read(_));
+    if !matches!(rule, Rule::Device(_)) && is_in_dev(path) {
+        return Err(RuleError::InDev(path.clone()).into());
     }
+    if is_of_kernel(path, writes) {
+        return Err(RuleError::Kernel(path.clone()).into());
+    }
+    let root = File::open("/").map_err(LoadFault::Read)?;
+    let trusted = TrustedLinks::of(geteuid().as_raw(), root.as_fd(), written);
+    let found = match open_granted(root.as_fd(), path, writes, &trusted) {
+        Err(GrantError::Find { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+            return Err(LoadFault::NotHere(path.clone()));
+        }
+        Err(GrantError::Find { source, .. }) => return Err(LoadFault::Read(source)),
+        found => found?,
+    };
+    let kind = FileType::from_raw_mode(
+        fstat(&found).map_err(|error| LoadFault::Read(error.into()))?.st_mode,
+    );
+    let is_device =
+        matches!(kind, FileType::CharacterDevice | FileType::BlockDevice | FileType::Directory);
+    if matches!(rule, Rule::Device(_)) && !is_device {
+        return Err(RuleError::NotADevice(path.clone()).into());
+    }
+    Ok(())
 }
 
 /// The name of the file.
@@ -600,7 +617,7 @@ mod tests {
     #[test]
     fn what_is_granted_is_on_this_host() {
         let fault = |line: &str| {
-            check_exists(&Rule::parse(line, &[]).unwrap()).err().map(|fault| fault.to_string())
+            check_shown(&Rule::parse(line, &[]).unwrap(), &[]).err().map(|fault| fault.to_string())
         };
         for line in
             ["network", "env NOT_SET", "read /etc/passwd", "device /dev/null", "read /dev/shm"]
@@ -615,7 +632,7 @@ mod tests {
                     .ends_with(" is in /dev, and only devices of it can be granted")
             );
         }
-        let plain = check_exists(&Rule::Device("/etc/passwd".into())).unwrap_err();
+        let plain = check_shown(&Rule::Device("/etc/passwd".into()), &[]).unwrap_err();
         assert_eq!(plain.to_string(), "/etc/passwd is not a device");
     }
 }

@@ -27,7 +27,7 @@ pub use self::values::DeferredFiles;
 pub use self::workflow_as_written::{Written, written, written_text};
 pub use ce_model::task::Uncommitted;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::os::unix::ffi::OsStrExt;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
@@ -385,7 +385,10 @@ fn read_expression<S: TaskSource>(
     let leaves = (&mut files, &mut trees, shared);
     let nodes = NodeReader::new(inputs.as_deref(), leaves, &mut library, findings);
     let workflow = WorkflowWalk::new(nodes).load();
-    let (files, computations) = (files.into_files(), library.into_computations());
+    let (files, mut computations) = (files.into_files(), library.into_computations());
+    let written = computations.iter().flat_map(|it| it.access.writes()).map(Path::to_owned);
+    let written: Vec<PathBuf> = written.collect::<BTreeSet<_>>().into_iter().collect();
+    computations.iter_mut().for_each(|it| it.access.written.clone_from(&written));
     let trees = trees.into_trees();
     ReadExpression { inputs, defaults, files, trees, computations, workflow }
 }

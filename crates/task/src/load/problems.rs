@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
+use ce_files::walk::GrantError;
 use ce_git::{HeadError, SnapshotError};
 use ce_model::access::RuleError;
 use ce_model::declaration::DeclarationError;
@@ -273,6 +274,9 @@ pub enum LoadFault {
         /// The most similar name of an input.
         nearest: Option<String>,
     },
+    /// A path granted by `access` leads where it may not.
+    #[error("{0}")]
+    Grant(#[from] GrantError),
     /// A path granted by `access` does not exist on this host.
     #[error("{} does not exist on this host", .0.display())]
     NotHere(PathBuf),
@@ -498,6 +502,7 @@ impl Explain for LoadFault {
             Self::Snapshot(error) => return error.hint(),
             Self::Rule(error) => return error.hint(),
             Self::NoLabel { nearest: None, .. } => "name a line of the computation's file inputs",
+            Self::Grant(error) => return error.hint(),
             Self::NotHere(_) => "install it where the line says, or commit another line",
             Self::Arity { .. } => {
                 "give the node as many inputs: expressions in a text, or directories inputs/00-NAME and so on"

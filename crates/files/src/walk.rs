@@ -1,0 +1,408 @@
+//! Walks along a path of the host, one component at a time, by descriptor.
+//!
+//! A computation can put a symbolic link wherever it may write. A path that somebody else grants must not lead through such a link, and
+//! neither may a mount point of a sandbox. So no link is followed by the kernel here: each caller decides which ones count.
+
+use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, fstatfs, mkdirat, openat, readlinkat};
+use rustix::io::{Errno, fcntl_dupfd_cloexec};
+
+use ce_model::exit::Explain;
+
+/// The largest number of links on a path, as the kernel has it.
+const MAX_LINKS: usize = 40;
+
+/// The number by which a file system of processes is known.
+const PROC: i64 = 0x9fa0;
+
+/// The number by which a file system of the kernel's objects is known.
+const SYS: i64 = 0x6265_6572;
+
+/// The reason why a granted path is not shown.
+#[derive(Debug, thiserror::Error)]
+pub enum GrantError {
+    /// A computation could have made a link on the path.
+    #[error("{} is a symbolic link that a computation could have made", link.display())]
+    Link {
+        /// The link.
+        link: PathBuf,
+        /// The same file or directory, by a path without links.
+        instead: PathBuf,
+    },
+    /// It leads to the root directory, to processes of the host or to what controls its kernel.
+    #[error("{} leads to {}, which cannot be granted", path.display(), place.display())]
+    Forbidden {
+        /// The granted path.
+        path: PathBuf,
+        /// The place that it leads to.
+        place: PathBuf,
+    },
+    /// It cannot be found.
+    #[error("cannot find {}", path.display())]
+    Find {
+        /// The granted path.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+}
+
+impl Explain for GrantError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Link { instead, .. } => {
+                Some(format!("grant the path that it leads to, {}", instead.display()))
+            }
+            Self::Forbidden { .. } => Some("grant the files that it needs".to_owned()),
+            Self::Find { .. } => Some("ls -l shows what is there, and who may read it".to_owned()),
+        }
+    }
+}
+
+/// The links on granted paths that no computation can have made.
+#[derive(Clone, Debug, Default)]
+pub struct TrustedLinks {
+    /// The user that runs computations.
+    user: u32,
+    /// The devices and inodes of what computations of root may write.
+    written: Vec<(u64, u64)>,
+}
+
+impl TrustedLinks {
+    /// Links that the computations of a user cannot have made. `written` are the paths below the root that they may write: they count for
+    /// user 0, whose computations make files that are root's.
+    pub fn of(user: u32, root: BorrowedFd<'_>, written: &[PathBuf]) -> Self {
+        let written = written.iter().filter(|_| user == 0).filter_map(|path| {
+            let mut walk = PathWalk::new(root).ok()?;
+            walk.along(path, |_, _| Ok(())).ok()?;
+            fstat(walk.last()).ok()
+        });
+        Self { user, written: written.map(|it| (it.st_dev, it.st_ino)).collect() }
+    }
+
+    /// Whether a link counts that is in the last one of these directories, each in the one before it.
+    fn contain_link_in(&self, directories: &[Stat]) -> bool {
+        let Some(holder) = directories.last() else { return false };
+        let is_closed = holder.st_mode & 0o022 == 0;
+        let is_written =
+            directories.iter().any(|it| self.written.contains(&(it.st_dev, it.st_ino)));
+        is_closed && !is_written && (holder.st_uid == self.user) == (self.user == 0)
+    }
+}
+
+/// Finds the file or directory of a granted path, below a directory that stands for the root of the host. The descriptor is a place, and
+/// cannot be read. Directories that are mounted on demand are mounted.
+///
+/// # Errors
+///
+/// Fails if a link on the path is not one of the trusted ones, or if the path leads to the root itself, to a file system of processes or,
+/// for writing, to one of the kernel's objects.
+pub fn open_granted(
+    root: BorrowedFd<'_>,
+    path: &Path,
+    writes: bool,
+    trusted: &TrustedLinks,
+) -> Result<OwnedFd, GrantError> {
+    let mut doubtful = None;
+    let walked = PathWalk::new(root).and_then(|mut walk| {
+        walk.along(path, |walk, link| {
+            if doubtful.is_none() && !trusted.contain_link_in(&walk.stats()?) {
+                doubtful = Some(link.to_owned());
+            }
+            Ok(())
+        })?;
+        let place = walk.path();
+        let kind = fstatfs(walk.last())?.f_type as i64;
+        let is_forbidden = walk.below.is_empty() || kind == PROC || writes && kind == SYS;
+        Ok((walk.end()?, place, is_forbidden))
+    });
+    let (found, place, is_forbidden) =
+        walked.map_err(|source| GrantError::Find { path: path.to_owned(), source })?;
+    match doubtful {
+        _ if is_forbidden => Err(GrantError::Forbidden { path: path.to_owned(), place }),
+        Some(link) => Err(GrantError::Link { link, instead: place }),
+        None => Ok(found),
+    }
+}
+
+/// Returns the place of a mount point below a directory in memory, and makes it if it is not there. Links are followed only if they are in
+/// that memory: what is mounted there already may be a computation's.
+///
+/// # Errors
+///
+/// Fails with `ELOOP` at any other link.
+pub fn open_mount_point(root: BorrowedFd<'_>, path: &Path, is_dir: bool) -> io::Result<OwnedFd> {
+    let memory = fstat(root)?.st_dev;
+    let mut walk = PathWalk::new(root)?;
+    walk.makes = Some(is_dir);
+    walk.along(path, |walk, _| {
+        let is_own = fstat(walk.last())?.st_dev == memory;
+        if is_own { Ok(()) } else { Err(Errno::LOOP.into()) }
+    })?;
+    walk.end()
+}
+
+/// Opens a file or directory below another as a place.
+///
+/// # Errors
+///
+/// Fails with `ELOOP` at any link.
+pub fn open_below(directory: BorrowedFd<'_>, path: &Path) -> io::Result<OwnedFd> {
+    let mut walk = PathWalk::new(directory)?;
+    walk.along(path, |_, _| Err(Errno::LOOP.into()))?;
+    walk.end()
+}
+
+/// A file or directory on a path, and its name in the one before it.
+#[derive(Debug)]
+struct WalkedEntry {
+    name: OsString,
+    place: OwnedFd,
+}
+
+/// A walk that has come to a file or directory.
+#[derive(Debug)]
+struct PathWalk {
+    root: OwnedFd,
+    /// The steps below the root.
+    below: Vec<WalkedEntry>,
+    /// Whether entries that are not there are made: directories, and at the end a directory or, if this is false, a file.
+    makes: Option<bool>,
+}
+
+impl PathWalk {
+    fn new(root: BorrowedFd<'_>) -> io::Result<Self> {
+        Ok(Self { root: fcntl_dupfd_cloexec(root, 0)?, below: Vec::new(), makes: None })
+    }
+
+    /// The place that it has come to.
+    fn last(&self) -> BorrowedFd<'_> {
+        self.below.last().map_or(self.root.as_fd(), |step| step.place.as_fd())
+    }
+
+    /// Its path, without links.
+    fn path(&self) -> PathBuf {
+        let names = self.below.iter().map(|step| step.name.as_os_str());
+        [OsStr::new("/")].into_iter().chain(names).collect()
+    }
+
+    /// All directories that lead to it, from the root on.
+    fn stats(&self) -> rustix::io::Result<Vec<Stat>> {
+        let below = self.below.iter().map(|step| step.place.as_fd());
+        [self.root.as_fd()].into_iter().chain(below).map(fstat).collect()
+    }
+
+    fn end(mut self) -> io::Result<OwnedFd> {
+        Ok(self.below.pop().map_or(self.root, |step| step.place))
+    }
+
+    /// Goes on along a path, and asks about each link before it is followed. A link leads nowhere above the root.
+    fn along(
+        &mut self,
+        path: &Path,
+        mut follow: impl FnMut(&Self, &Path) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let mut rest: VecDeque<OsString> = names(path);
+        let mut links = 0;
+        while let Some(name) = rest.pop_front() {
+            if name == ".." {
+                self.below.pop();
+                continue;
+            }
+            let place = self.enter(&name, rest.is_empty())?;
+            if FileType::from_raw_mode(fstat(&place)?.st_mode) != FileType::Symlink {
+                self.below.push(WalkedEntry { name, place });
+                continue;
+            }
+            links += 1;
+            if links > MAX_LINKS {
+                return Err(Errno::LOOP.into());
+            }
+            follow(self, &self.path().join(&name))?;
+            let text = readlinkat(&place, "", Vec::new())?;
+            let text = Path::new(OsStr::from_bytes(text.to_bytes()));
+            if text.is_absolute() {
+                self.below.clear();
+            }
+            let mut ahead = names(text);
+            ahead.append(&mut rest);
+            rest = ahead;
+        }
+        Ok(())
+    }
+
+    /// Opens an entry of the last directory, or makes it if that is wanted.
+    fn enter(&self, name: &OsStr, is_last: bool) -> io::Result<OwnedFd> {
+        match (open_entry(self.last(), name), self.makes) {
+            (Err(Errno::NOENT), Some(is_dir)) => {
+                if is_last && !is_dir {
+                    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+                    openat(self.last(), name, flags, Mode::from_raw_mode(0o644))?;
+                } else {
+                    mkdirat(self.last(), name, Mode::from_raw_mode(0o755))?;
+                }
+                Ok(open_entry(self.last(), name)?)
+            }
+            (entry, _) => Ok(entry?),
+        }
+    }
+}
+
+/// The names in a path, without dots.
+fn names(path: &Path) -> VecDeque<OsString> {
+    let names = path.components().filter_map(|part| match part {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some("..".into()),
+        Component::Prefix(_) | Component::RootDir | Component::CurDir => None,
+    });
+    names.collect()
+}
+
+/// Opens an entry of a directory as a place. A directory is mounted if that is done on demand.
+fn open_entry(directory: BorrowedFd<'_>, name: &OsStr) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    loop {
+        let opened = match openat(directory, name, flags | OFlags::DIRECTORY, Mode::empty()) {
+            Err(Errno::NOTDIR) => openat(directory, name, flags, Mode::empty()),
+            opened => opened,
+        };
+        // A server that is asked may be interrupted, or may ask to be asked again.
+        if !matches!(opened, Err(Errno::INTR | Errno::AGAIN)) {
+            return opened;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File, Permissions};
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+
+    use rustix::process::geteuid;
+
+    use super::*;
+
+    /// A directory that stands for the root of a host, with a secret, and a link to it that its owner has made.
+    fn host() -> (tempfile::TempDir, OwnedFd) {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["data", "secret", "open"] {
+            fs::create_dir(dir.path().join(name)).unwrap();
+            fs::set_permissions(dir.path().join(name), Permissions::from_mode(0o755)).unwrap();
+        }
+        fs::write(dir.path().join("secret/key"), "secret").unwrap();
+        symlink("/secret", dir.path().join("data/ref")).unwrap();
+        symlink("../../../../secret", dir.path().join("data/up")).unwrap();
+        symlink("ring", dir.path().join("data/ring")).unwrap();
+        let root = File::open(dir.path()).unwrap().into();
+        (dir, root)
+    }
+
+    /// A user that has made nothing here.
+    const STRANGER: u32 = 12345;
+
+    fn trusted(root: &OwnedFd, user: u32, written: &str) -> TrustedLinks {
+        let written: Vec<PathBuf> =
+            [written].into_iter().filter(|it| !it.is_empty()).map(Into::into).collect();
+        TrustedLinks::of(user, root.as_fd(), &written)
+    }
+
+    fn granted(root: &OwnedFd, path: &str, trusted: &TrustedLinks) -> Result<u64, GrantError> {
+        let found = open_granted(root.as_fd(), Path::new(path), true, trusted)?;
+        Ok(fstat(&found).unwrap().st_ino)
+    }
+
+    #[test]
+    fn a_link_that_a_computation_could_have_made_is_not_followed() {
+        let (dir, root) = host();
+        let own = geteuid().as_raw();
+        let secret = fs::metadata(dir.path().join("secret")).unwrap().ino();
+        for link in ["/data/ref", "/data/up"] {
+            // Somebody else's computations cannot write there.
+            let by = |trusted: &TrustedLinks| granted(&root, link, trusted);
+            let is_root = own == 0;
+            assert_eq!(by(&trusted(&root, STRANGER, "")).ok(), Some(secret), "{link}");
+            for trusted in [
+                trusted(&root, own, "/data"),
+                trusted(&root, if is_root { STRANGER } else { 0 }, ""),
+                trusted(&root, own, ""),
+            ] {
+                let is_trusted = trusted.user == STRANGER || is_root && trusted.written.is_empty();
+                match by(&trusted) {
+                    Ok(found) => assert!(is_trusted && found == secret, "{trusted:?}"),
+                    Err(GrantError::Link { link: told, instead }) => {
+                        assert!(!is_trusted, "{trusted:?}");
+                        assert_eq!(
+                            (told.as_path(), instead.as_path()),
+                            (Path::new(link), Path::new("/secret"))
+                        );
+                    }
+                    Err(other) => panic!("{other}"),
+                }
+            }
+            for mode in [0o775, 0o757, 0o1777] {
+                fs::set_permissions(dir.path().join("data"), Permissions::from_mode(mode)).unwrap();
+                let found = by(&trusted(&root, STRANGER, ""));
+                assert!(matches!(found, Err(GrantError::Link { .. })), "{mode:o}: {found:?}");
+            }
+            fs::set_permissions(dir.path().join("data"), Permissions::from_mode(0o755)).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_granted_path_leads_nowhere_above_the_root_and_not_to_the_root() {
+        let (dir, root) = host();
+        let trusted = trusted(&root, STRANGER, "");
+        symlink("/", dir.path().join("data/root")).unwrap();
+        symlink("../..", dir.path().join("data/above")).unwrap();
+        for path in ["/", "/data/root", "/data/above"] {
+            let found = granted(&root, path, &trusted);
+            assert!(matches!(found, Err(GrantError::Forbidden { .. })), "{path}: {found:?}");
+        }
+        for (path, error) in [("/data/ring", Errno::LOOP), ("/secret/key/x", Errno::NOTDIR)] {
+            let Err(GrantError::Find { source, .. }) = granted(&root, path, &trusted) else {
+                panic!("{path} was found")
+            };
+            assert_eq!(source.raw_os_error(), Some(error.raw_os_error()), "{path}");
+        }
+    }
+
+    #[test]
+    fn processes_of_the_host_are_not_granted() {
+        let root = File::open("/").unwrap().into();
+        let trusted = trusted(&root, STRANGER, "");
+        for path in ["/proc", "/proc/self/root", "/proc/1/cwd", "/proc/sys/kernel"] {
+            let found = granted(&root, path, &trusted);
+            assert!(found.is_err(), "{path}");
+        }
+        let read = open_granted(root.as_fd(), Path::new("/sys"), false, &trusted);
+        assert_eq!(read.is_ok(), Path::new("/sys/kernel").exists());
+        assert!(granted(&root, "/sys", &trusted).is_err() || read.is_err());
+    }
+
+    #[test]
+    fn mount_points_are_made_through_links_in_memory_only() {
+        let (dir, root) = host();
+        // All is on one file system here, so all of it stands for the memory.
+        let made = open_mount_point(root.as_fd(), Path::new("/data/ref/new/file"), false).unwrap();
+        let file = dir.path().join("secret/new/file");
+        assert_eq!(fstat(&made).unwrap().st_ino, fs::metadata(file).unwrap().ino());
+        open_mount_point(root.as_fd(), Path::new("/data/up/dir"), true).unwrap();
+        assert!(dir.path().join("secret/dir").is_dir(), "no link leads above the root");
+        // A computation's file system is another one.
+        let shm = tempfile::tempdir_in("/dev/shm").unwrap();
+        if shm.path().metadata().unwrap().dev() != dir.path().metadata().unwrap().dev() {
+            symlink(dir.path(), shm.path().join("link")).unwrap();
+            let host: OwnedFd = File::open("/").unwrap().into();
+            open_mount_point(host.as_fd(), &shm.path().join("link/x"), true).unwrap_err();
+            assert!(!dir.path().join("x").exists());
+            open_mount_point(host.as_fd(), &shm.path().join("new/x"), true).unwrap();
+            assert!(shm.path().join("new/x").is_dir());
+        }
+    }
+}
