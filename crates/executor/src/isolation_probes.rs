@@ -140,7 +140,7 @@ impl Trial {
         let program = std::env::current_exe()?.canonicalize()?;
         let program_word = quoted_path(&program);
         umask::write(
-            &self.at("tree/exec"),
+            self.at("tree/exec"),
             format!("#!/bin/sh\nexec {program_word} {BREAK_OUT} \"$@\"\n"),
         )?;
         fs::set_permissions(self.at("tree/exec"), Permissions::from_mode(0o700))?;
