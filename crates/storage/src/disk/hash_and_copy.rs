@@ -264,6 +264,8 @@ pub(crate) fn digests(files: Vec<Reading<'_>>) -> Result<Box<[Digest]>> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     /// Contents of so many bytes, of which no two pieces are the same.
