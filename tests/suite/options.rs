@@ -1,7 +1,7 @@
 //! Options that many commands have mean the same in each.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
@@ -210,7 +210,26 @@ fn a_task_may_name_its_storage_and_its_results() {
     }
     for command in ["ext::touch pwned", "fd::17", "s3://bucket"] {
         settings(&format!("[compeval]\nstorage = results\nresults = {command}\n"));
-        ce(&lab, "task", &["pull"]).exit(2).says("which is not a URL or path of a repository");
+        ce(&lab, "task", &["pull"])
+            .exit(2)
+            .says("which is not a URL or path of a repository outside of the work tree");
+    }
+    // A repository in the work tree comes with the clone, and so do its hooks.
+    lab.git("task", &["init", "-q", "--bare", "in/evil.git"]);
+    let hook = lab.path("task/in/evil.git/hooks/post-receive");
+    fs::create_dir_all(hook.parent().unwrap()).unwrap();
+    fs::write(&hook, "#!/bin/sh\ntouch \"$LAB_LOG.pwned\"\n").unwrap();
+    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
+    symlink("in", lab.path("task/way")).unwrap();
+    ce(&lab, "task", &["pull", "results", "../results.git"]).exit(0);
+    let url = format!("file://{}", lab.path("task/in/evil.git").display());
+    for inside in ["./in/evil.git", "./in/evil", "in/evil.git", "./way/evil.git", &url, "./new"] {
+        settings(&format!("[compeval]\nstorage = results\nresults = {inside}\n"));
+        for command in ["push", "pull"] {
+            let refused = ce(&lab, "task", &[command]).exit(2);
+            refused.says("which is not a URL or path of a repository outside of the work tree");
+        }
+        assert!(!lab.path("called.pwned").exists(), "{inside}");
     }
     settings("[compeval\n");
     ce(&lab, "task", &["log"]).exit(2).says(".compeval cannot be read").says("git config --list");

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use gix::bstr::{BString, ByteSlice};
 
 use super::errors::{UnreadableRepository, hint_for_unreadable, no_task_repository};
-use super::url::{is_plain_repository, without_password};
+use super::url::{is_plain_repository, local_path, without_password};
 use super::{GitResult, open, top};
 use ce_model::exit::Explain;
 use ce_model::name::StorageName;
@@ -195,12 +195,16 @@ impl Config {
         let value = self.value("results").or_else(|| self.authors_value("results"));
         let Some(value) = value else { return Ok(None) };
         let text = value.text.as_ref().map(|text| text.to_str_lossy().into_owned());
-        let text = text.filter(|text| !is_of_authors || is_plain_repository(text));
+        let is_allowed = |text: &str| is_plain_repository(text) && !self.is_repository_inside(text);
+        let text = text.filter(|text| !is_of_authors || is_allowed(text));
         match text.filter(|text| !text.is_empty()) {
             Some(text) if text.starts_with('.') => {
                 Ok(Some(self.top.join(text).to_string_lossy().into_owned()))
             }
             Some(text) => Ok(Some(text)),
+            None if is_of_authors => {
+                Err(value.wrong("results", "URL or path of a repository outside of the work tree"))
+            }
             None => Err(value.wrong("results", "URL or path of a repository")),
         }
     }
@@ -220,6 +224,20 @@ impl Config {
             .zip(top)
             .and_then(|(known, top)| known.strip_prefix(top).ok().map(Path::to_owned));
         !path.starts_with(['.', '~']) && inside.is_some_and(|inside| !inside.starts_with(".git"))
+    }
+
+    /// Whether a text names a repository within the work tree, other than the one whose work tree it is. `git push` starts the hooks of
+    /// such a repository, which come with a clone.
+    fn is_repository_inside(&self, text: &str) -> bool {
+        let Some(path) = local_path(text) else { return false };
+        let top = if self.top.as_os_str().is_empty() { Path::new(".") } else { &self.top };
+        let Ok(real) = top.canonicalize() else { return true };
+        // Any other relative path begins in the current directory.
+        let path = if text.starts_with('.') { top.join(path) } else { Path::new(".").join(path) };
+        let is_top = path.canonicalize().is_ok_and(|path| path == real);
+        // What is not there may be with `.git` at its end.
+        let found = path.ancestors().find_map(|it| it.canonicalize().ok());
+        !is_top && found.is_none_or(|found| found.starts_with(&real))
     }
 
     /// The same without a password, to be shown.
