@@ -234,7 +234,7 @@ impl LargeUploads {
         let known = known.lines().filter_map(|line| {
             let (value, pointer) = line.split_once('\t')?;
             let (oid, size) = pointer.split_once('\t')?;
-            Some((value.to_owned(), LfsPointer { oid: oid.to_owned(), size: size.parse().ok()? }))
+            Some((value.to_owned(), LfsPointer::new(oid, size.parse().ok()?)?))
         });
         let known = known.collect();
         let (staged, waiting) = (HashMap::new(), Vec::new());

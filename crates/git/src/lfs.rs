@@ -64,11 +64,16 @@ impl LfsPointer {
     pub fn parse(text: &[u8]) -> Option<Self> {
         let lines = str::from_utf8(text).ok()?;
         let [_, oid, size] = lines.lines().collect::<Vec<_>>()[..] else { return None };
-        let oid = oid.strip_prefix("oid sha256:")?.to_owned();
+        let oid = oid.strip_prefix("oid sha256:")?;
+        let pointer = Self::new(oid, size.strip_prefix("size ")?.parse().ok()?)?;
+        (pointer.text().as_bytes() == text).then_some(pointer)
+    }
+
+    /// The pointer to an object of this size, if these are all digits of a SHA-256: they become a path.
+    pub fn new(oid: &str, size: u64) -> Option<Self> {
         let is_oid =
             oid.len() == 64 && oid.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f'));
-        let pointer = Self { oid, size: size.strip_prefix("size ")?.parse().ok()? };
-        (is_oid && pointer.text().as_bytes() == text).then_some(pointer)
+        is_oid.then(|| Self { oid: oid.to_owned(), size })
     }
 
     /// The path of its object in a directory of objects.
@@ -211,7 +216,12 @@ impl LfsRemote {
     }
 
     /// The repository that a clone, given by the top of its work tree, is from: its remote `origin`. `None` if it has none.
+    ///
+    /// A bare repository is no clone: a commit may bring one into a work tree, with settings that are nobody's here.
     pub fn of_clone(clone: &Path, prompts: Prompts) -> GitResult<Option<Self>> {
+        if clone.join(".git").symlink_metadata().is_err() {
+            return Ok(None);
+        }
         let repository = open(clone)?;
         let Some(url) = repository.config_snapshot().string("remote.origin.url") else {
             return Ok(None);
@@ -379,6 +389,24 @@ mod tests {
             String::new(),
         ] {
             assert_eq!(LfsPointer::parse(other.as_bytes()), None, "{other}");
+        }
+        for other in ["", "ab", "é", &"../".repeat(22)[..64], &oid.to_uppercase()] {
+            assert_eq!(LfsPointer::new(other, 1), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_bare_repository_is_no_clone() {
+        let dir = tempfile::tempdir().unwrap();
+        let config = ["[core]", "bare = true", "[remote \"origin\"]", "url = ext::false"];
+        for (bare, is_clone) in [("", false), (".git", true)] {
+            let place = dir.path().join(bare);
+            fs::create_dir_all(&place).unwrap();
+            gix::init_bare(&place).unwrap();
+            fs::write(place.join("config"), config.join("\n")).unwrap();
+            let found = LfsRemote::of_clone(dir.path(), Prompts::Off).unwrap();
+            assert_eq!(found.is_some(), is_clone);
+            fs::remove_dir_all(place).unwrap();
         }
     }
 }
