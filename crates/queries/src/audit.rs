@@ -514,10 +514,13 @@ impl AuditPlanner<'_> {
 
     /// Evaluates a job as it was, without executing anything.
     fn evaluate(&self, job: &JobRecord) -> Result<Result<Evaluation, NotAudited>, Error> {
-        let dir = self.top.join(job.place.as_deref().unwrap_or_default());
-        if !dir.is_dir() {
+        let dir = match &job.place {
+            Some(_) => job.task_in(self.top),
+            None => Some(self.top.to_owned()),
+        };
+        let Some(dir) = dir.filter(|dir| dir.is_dir()) else {
             return Ok(Err(NotAudited::NoDirectory));
-        }
+        };
         let task = match load::task_at(&dir, job.commit.full(), Cache::of_user().as_ref()) {
             Ok(loaded) => loaded.task,
             Err(LoadError::Snapshot(_)) => return Ok(Err(NotAudited::NoCommit)),

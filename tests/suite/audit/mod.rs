@@ -63,6 +63,27 @@ fn ledger(lab: &Lab, storage: &str) -> Vec<String> {
 }
 
 #[test]
+fn no_record_leads_to_a_task_outside_of_the_work_tree() {
+    let lab = recorded();
+    lab.called();
+    fs::create_dir(lab.path("other")).unwrap();
+    lab.git("other", &["init", "--quiet"]);
+    lab.git("other", &["commit", "--quiet", "--allow-empty", "--message", "nothing"]);
+    let is_record = |it: &String| it.starts_with("t_task/") && it.contains("/record/");
+    let record = lab.path("storage").join(lab.storage().into_iter().find(is_record).unwrap());
+    let own = fs::read_to_string(&record).unwrap();
+    for place in ["../task", &lab.path("task").display().to_string(), "x/../../task"] {
+        fs::remove_file(&record).unwrap();
+        fs::write(&record, own.replace(r#""place": """#, &format!(r#""place": "{place}""#)))
+            .unwrap();
+        let mut command = lab.command("ce");
+        command.args(["audit", "--no-isolate", "../storage"]).current_dir(lab.path("other"));
+        let ran = lab.finish(&mut command).called(vec![]).exit(0);
+        ran.says("the directory of its task is not in this work tree");
+    }
+}
+
+#[test]
 fn calls_that_make_the_same_agree_and_nothing_changes() {
     let lab = recorded();
     lab.called();

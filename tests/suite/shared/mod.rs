@@ -20,6 +20,7 @@ mod large_settings;
 mod logs;
 mod prompts;
 mod pull;
+mod pulled_names;
 mod push;
 mod revoked;
 mod room;

@@ -6,7 +6,7 @@ use super::{evaluate, lab, listed, pull, push, repository, salt};
 use crate::lab::{Lab, files};
 
 /// A laboratory whose results were pushed, and whose storage is gone.
-fn pushed() -> Lab {
+pub(super) fn pushed() -> Lab {
     let lab = lab();
     lab.ce_run(&[]).exit(0).called(vec!["once", "twice"]);
     push(&lab, &[], "storage", "results.git").exit(0);

@@ -98,6 +98,54 @@ fn what_somebody_has_written_comes_back() {
     lab.unchanged(|| to(&lab, "text").exit(0).shows("has this form already"));
 }
 
+/// Texts whose names, labels and files would lead out if they were paths.
+#[test]
+fn no_name_in_a_text_leads_out() {
+    let texts = [
+        "Inputs: x\n(add :|../../victim| x x)\n",
+        "Inputs: x\n(add :|/../../../victim| x x)\n",
+        "Inputs: x\n(add :|..| x :|.git| x)\n",
+        "Inputs: |../../victim| = '1'\n(add |../../victim| |../../victim|)\n",
+        "Inputs: |..| = '1'\n(add |..| |..|)\n",
+        "Inputs: |../../victim|\n(add |../../victim| |../../victim|)\n",
+        "Inputs: x = OWN('../victim')\n(add x x)\n",
+        "Inputs: x\n\n|../../victim| = (add x x)\n\n(add |../../victim| |../../victim|)\n",
+        "Inputs: x\n(add '../../victim' x)\n",
+        "Inputs: x\n(add FILE('../../victim') x)\n",
+        "Inputs: x\n(add OWN('../../victim') TREE('../../../victim'))\n",
+        "Inputs: x\n(|../../victim| x)\n",
+        "Inputs: x\nSWEEP('../../s' :factors/../../../victim '1' :body (add INPUT('n') x))\n",
+        "Inputs: x\nSWEEP('s' :|factors/../../../../victim| '1' :body (add INPUT('n') x))\n",
+        "Inputs: x\nSWEEP('s' :factors/00-n '1' '2' :|../../../victim| (add INPUT('n') x))\n",
+        "Inputs: x\nSWEEP((add |../../victim| x) :over |../../victim| 1 2)\n",
+        "Inputs: x\nSWEEP((add n x) :over n '../../victim' 2 :names '../../victim')\n",
+    ];
+    let mut written = 0;
+    for source in texts {
+        let lab = lab(source).commit();
+        fs::write(lab.path("victim"), "precious").unwrap();
+        let others = || {
+            let mut all = files(&lab.path(""));
+            let own = ["workflow/", "workflow.ce", "inputs", "defaults/"];
+            all.retain(|name, _| !own.iter().any(|it| name.starts_with(&format!("task/{it}"))));
+            all.retain(|name, _| !name.starts_with("cache/"));
+            all
+        };
+        let (before, text_before) = (others(), text(&lab));
+        let ran = to(&lab, "directories");
+        let is_written = ran.status.success();
+        assert!(is_written || ran.status.code() == Some(2), "{source}{}", ran.stderr);
+        assert!(others() == before, "{source}{}", ran.stderr);
+        if is_written {
+            written += 1;
+        } else {
+            assert_eq!(text(&lab), text_before, "{}", ran.stderr);
+            assert!(!lab.path("task/workflow").exists(), "{source}");
+        }
+    }
+    assert!(written > 0, "some of them are plain contents of files");
+}
+
 /// Names and constants that fit in no line, and inputs that fill two.
 #[test]
 fn what_is_long_comes_back() {

@@ -579,10 +579,10 @@ struct Definitions {
 impl Definitions {
     /// Those of outputs: there are none unless the repository of the current directory has the commit of the job.
     fn of_outputs(job: &JobRecord) -> Self {
-        let task = job.place.as_ref().and_then(|place| {
-            let top = ce_git::top(&Path::new(".").canonicalize().ok()?)?;
-            Some(load::task_at(&top.join(place), job.commit.full(), None).ok()?.task)
-        });
+        let here = Path::new(".").canonicalize().ok();
+        let place = here.as_deref().and_then(ce_git::top).and_then(|top| job.task_in(&top));
+        let task =
+            place.and_then(|place| Some(load::task_at(&place, job.commit.full(), None).ok()?.task));
         let task = task.filter(|task| !task.definitions.is_empty());
         Self { task, ..Self::default() }
     }

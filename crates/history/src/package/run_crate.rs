@@ -124,15 +124,17 @@ impl<'a> RunCrate<'a> {
             return Err(CrateError::NoJob(result.entry.short()));
         };
         let here = Path::new(".").canonicalize().ok();
-        let (Some(place), Some(top)) = (&job.place, here.as_deref().and_then(ce_git::top)) else {
+        let top = here.as_deref().and_then(ce_git::top);
+        let found = top.and_then(|top| Some((job.task_in(&top)?, top)));
+        let Some((place, top)) = found else {
             return Err(CrateError::no_workflow(job, None));
         };
-        let task = load::task_at(&top.join(place), job.commit.full(), None)
+        let task = load::task_at(&place, job.commit.full(), None)
             .map_err(|source| CrateError::no_workflow(job, Some(source)))?
             .task;
         let attribution = attribution.or_cited(&top, &job.commit)?;
         let people = attribution.people(facts.by.as_ref());
-        let written = Snapshot::open(&top.join(place), job.commit.full()).and_then(|snapshot| {
+        let written = Snapshot::open(&place, job.commit.full()).and_then(|snapshot| {
             let file = snapshot.find(Path::new(WORKFLOW_TEXT))?;
             snapshot.read(&file)
         });

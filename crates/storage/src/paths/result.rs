@@ -19,7 +19,7 @@ use super::{
     TABLES, TASK_INPUTS,
 };
 use ce_model::digest::{Digest, SHORT};
-use ce_model::name::StorageName;
+use ce_model::name::{MemberPath, StorageName};
 use ce_model::shared_text::SharedText;
 use ce_model::slice::MAX_ARITY;
 
@@ -42,7 +42,7 @@ pub(crate) enum Digits {
 pub(crate) const DIGITS: [Digits; 2] = [Digits::Short, Digits::Full];
 
 /// The common part of the names of all outputs of a call, a job or a table: everything but the output's
-/// number.
+/// number. It never leads out of the storage: a text of a record or a repository that would is no name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ResultName {
     /// The directory of all results of a version.
@@ -79,13 +79,19 @@ impl ResultName {
             return Self::of_table_record(room, record);
         }
         let (directory, file) = record.split_once(&format!("/{room}/"))?;
-        Some(Self { directory: directory.into(), file: file.into() })
+        Self::of_parts(directory, file)
     }
 
     /// Parses the name of the file that marks a result as away.
     pub(crate) fn of_marker(marker: &str) -> Option<Self> {
         let (directory, file) = marker.split_once(&format!("/{AWAY}/"))?;
-        Some(Self { directory: directory.into(), file: file.into() })
+        Self::of_parts(directory, file)
+    }
+
+    /// The name with these parts, unless it would be no plain path.
+    fn of_parts(directory: &str, file: &str) -> Option<Self> {
+        let is_plain = is_plain(directory) && is_plain(file);
+        is_plain.then(|| Self { directory: directory.into(), file: file.into() })
     }
 
     /// Parses the name of an output, or of a member of it.
@@ -97,7 +103,7 @@ impl ResultName {
         let [owner, commit, _number, file] = file.splitn(4, '/').collect::<Vec<_>>()[..] else {
             return None;
         };
-        Some(Self { directory: format!("{owner}/{commit}").into(), file: file.into() })
+        Self::of_parts(&format!("{owner}/{commit}"), file)
     }
 
     /// Parses a short name, which has no room.
@@ -105,7 +111,7 @@ impl ResultName {
         let [owner, commit, file] = short.splitn(3, '/').collect::<Vec<_>>()[..] else {
             return None;
         };
-        Some(Self { directory: format!("{owner}/{commit}").into(), file: file.into() })
+        Self::of_parts(&format!("{owner}/{commit}"), file)
     }
 
     /// The name of the computation, if this is the name of a call.
@@ -270,6 +276,11 @@ pub(crate) fn is_value(name: &str) -> bool {
     last == "_" || !last.ends_with('_')
 }
 
+/// Whether a part of a name is a relative path that leads nowhere else.
+fn is_plain(part: &str) -> bool {
+    part.parse::<MemberPath>().is_ok()
+}
+
 fn task_input_place(digest: &Digest, digits: Digits) -> String {
     let text = shown(digest, digits);
     format!("{}/{}", &text[..2], &text[2..])
@@ -364,7 +375,8 @@ impl Entry {
     pub fn of_file(file: &str) -> Option<Self> {
         let (file, _member) = split_member(file);
         if let Some(place) = file.strip_prefix(TASK_INPUTS) {
-            return Some(Self::TaskInput(place.strip_prefix('/')?.to_owned()));
+            let place = place.strip_prefix('/').filter(|place| is_plain(place))?;
+            return Some(Self::TaskInput(place.to_owned()));
         }
         let name = ResultName::of_output(file)?;
         match file.get(..2)? {
@@ -593,6 +605,38 @@ mod tests {
     #[test]
     fn a_table_that_is_not_known_has_question_marks_for_its_digits() {
         assert_eq!(ResultName::unknown_table().output(0), "tables/???/00");
+    }
+
+    #[test]
+    fn no_text_is_a_name_that_leads_out() {
+        for part in ["..", ".", "", "../a", "a/..", "a//b", "a/", "a\nb"] {
+            let texts = [
+                format!("c_add/{part}/00/_"),
+                format!("c_add/567526d1f10f/00/{part}"),
+                format!("t_task/567526d1f10f/00/{part}/b"),
+                format!("c_add/567526d1f10f/record/{part}.json"),
+                format!("tinputs/{part}"),
+                format!("tinputs/{part}/48103e4fc7"),
+                format!("tables/{part}/48103e4fc7/00"),
+                format!("tables/ad/{part}/00"),
+                format!("../c_add/{part}/00/_"),
+                format!("/c_add/{part}/00/_"),
+            ];
+            for text in texts {
+                let value = split_member(&text).0.to_owned();
+                let found = [
+                    Entry::of_file(&text).map(|it| it.file(0)),
+                    Entry::of_record(&text).map(|it| it.record()),
+                    Entry::of_short(&text).map(|it| it.file(0)),
+                    ResultName::of_marker(&text.replace("/00/", "/away/")).map(|it| it.away()),
+                ];
+                for name in found.into_iter().flatten() {
+                    assert!(is_plain(&name), "{text:?}, {value:?}: {name:?}");
+                }
+            }
+        }
+        let file = "c_add/567526d1f10f/00/ad48103e4fc7/../../victim";
+        assert_eq!(Entry::of_file(file).unwrap().file(0), "c_add/567526d1f10f/00/ad48103e4fc7");
     }
 
     #[test]

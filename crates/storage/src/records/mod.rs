@@ -12,7 +12,7 @@ mod promised_files;
 mod provenance;
 mod recipe;
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use jiff::Timestamp;
 use serde::de::{DeserializeOwned, Error as _};
@@ -37,7 +37,7 @@ use super::disk::{ForeignEntry, Result, Root, StorageError};
 use super::paths::{ComputationVersion, Entry, RECORDS, TaskVersion};
 use ce_files::cache::FileStat;
 use ce_model::digest::{Digest, ObjectId};
-use ce_model::name::{ComputationName, InputName, TaskName};
+use ce_model::name::{ComputationName, InputName, StorageName, TaskName};
 use ce_model::shared_text::SharedText;
 use ce_model::slice::MAX_ARITY;
 
@@ -196,6 +196,13 @@ pub struct JobRecord<C = Vec<String>> {
 }
 
 impl JobRecord {
+    /// The directory of the task in a work tree of its repository, if the record names one that is in it.
+    pub fn task_in(&self, top: &Path) -> Option<PathBuf> {
+        let place = Path::new(self.place.as_ref()?);
+        let is_inside = place.components().all(|part| matches!(part, Component::Normal(_)));
+        is_inside.then(|| top.join(place))
+    }
+
     /// The version of the task.
     pub fn version(&self) -> TaskVersion<'_> {
         let Self { task: name, commit, place, .. } = self;
@@ -247,10 +254,18 @@ pub struct JobInput {
     pub digest: Digest,
 }
 
+/// Reads the name of a file of the storage.
+fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    name.parse::<StorageName>().map_err(D::Error::custom)?;
+    Ok(name)
+}
+
 /// An output or literal of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobOutput {
     /// Its name in the storage.
+    #[serde(deserialize_with = "name")]
     pub file: String,
     /// The digest of its contents.
     #[serde(flatten)]
