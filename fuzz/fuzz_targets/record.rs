@@ -116,7 +116,7 @@ fn evaluate(storage: &Storage) -> Result<(), StorageError> {
                 taken_over: None,
                 trusted_tree: false,
             };
-            let sealed = stage.seal(call, execution).map_err(|(_, error)| error).unwrap();
+            let sealed = stage.seal(call, execution).map_err(|failed| failed.1).unwrap();
             match sealed.publish(call, &name, Precedence::Recorded) {
                 Ok(outputs) => outputs,
                 Err(PublishError::Storage(error)) => return Err(error),
