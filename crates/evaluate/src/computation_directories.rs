@@ -24,7 +24,8 @@ pub(super) const MAX_TRIES: usize = 10;
 /// An isolated computation cannot change its directory, which is in `trees/` and shared by all
 /// runs. Each run hashes it, and replaces it if it is missing or wrong. A computation that is
 /// not isolated may write to its directory, as interpreters do that store compiled files. It gets a
-/// directory of this run, named by the computation, which no other run uses, and no other execution at the same time.
+/// directory of this run, named by the computation, which no other run uses, and no other execution at the same time. No other user can
+/// reach it where others may write the storage.
 ///
 /// Before each execution, the stats of all files are compared with those of the last look at their contents. If they differ,
 /// or cannot tell, the files are hashed, and exported again if they are wrong.
@@ -101,13 +102,21 @@ impl<'a> Exports<'a> {
     fn own_directory(&self, computation: &Computation) -> Result<Arc<VerifiedPath>, CallError> {
         let key = (computation.tree.clone(), computation.name.clone());
         let export = loop {
-            let Some(mut export) = self.take_unused(&key) else {
-                break Export { directory: Arc::new(self.private(computation)?), stamp: None };
+            let (mut export, is_new) = match self.take_unused(&key) {
+                Some(export) => (export, false),
+                None => {
+                    let directory = Arc::new(self.private(computation)?);
+                    (Export { directory, stamp: None }, true)
+                }
             };
+            // A new one is hashed, too: what was copied may have been changed just then.
             if self.is_unchanged(&mut export, computation, false)? {
                 break export;
             }
             self.storage.trees().remove_private(&export.directory.path)?;
+            if is_new {
+                return Err(StorageError::Changed(export.directory.path.clone()).into());
+            }
         };
         let directory = export.directory.clone();
         lock(&self.private).entry(key).or_default().push(export);

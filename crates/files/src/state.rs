@@ -1,5 +1,6 @@
-//! The user's private directory for what is neither cached nor configured: scripts of workers, and the [key](SecretKey) by which
-//! processes of the user recognise each other's messages in a storage that others can write.
+//! The user's private directory for what is neither cached nor configured: scripts of workers, directories that computations run from
+//! where the storage's are in reach of others, and the [key](SecretKey) by which processes of the user recognise each other's messages in
+//! a storage that others can write.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -24,7 +25,7 @@ const KEY: &str = "key";
 const OTHERS: u32 = 0o077;
 
 /// Entries of a private directory that nobody has removed go after this time.
-const LEFT: Duration = Duration::from_secs(30 * 24 * 3600);
+pub const LEFT: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// An error of the user's private files.
 #[derive(Debug, thiserror::Error)]
@@ -87,14 +88,24 @@ fn private(dir: &Path) -> Result<(), StateError> {
     if is_own { Ok(()) } else { Err(StateError::NotPrivate(dir.to_owned())) }
 }
 
-/// A directory of the user alone with this name. What was left there a month ago is removed.
+/// A directory of the user alone with this name.
 ///
 /// # Errors
 ///
 /// Fails if there is no such place, or others may write there.
-pub fn private_directory(name: &str) -> Result<PathBuf, StateError> {
+pub fn own_directory(name: &str) -> Result<PathBuf, StateError> {
     let dir = directory()?.join(name);
     private(&dir)?;
+    Ok(dir)
+}
+
+/// The same, from which what was left there a month ago is removed.
+///
+/// # Errors
+///
+/// Those of [`own_directory`].
+pub fn private_directory(name: &str) -> Result<PathBuf, StateError> {
+    let dir = own_directory(name)?;
     let old = SystemTime::now().checked_sub(LEFT);
     for entry in fs::read_dir(&dir).into_iter().flatten().flatten() {
         let changed = entry.metadata().and_then(|it| it.modified()).ok();

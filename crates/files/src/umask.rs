@@ -123,6 +123,15 @@ pub fn create_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(for_user(0o777)).create(path)
 }
 
+/// Makes a directory for the user alone, where nothing is yet.
+///
+/// # Errors
+///
+/// Those of [`std::fs::create_dir`].
+pub fn create_private_dir(path: impl AsRef<Path>) -> io::Result<()> {
+    DirBuilder::new().mode(0o700).create(path)
+}
+
 /// Makes a directory for the user alone, and those above it, unless they exist.
 ///
 /// # Errors

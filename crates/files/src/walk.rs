@@ -5,9 +5,11 @@
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
+use std::fs::Metadata;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, fstatfs, mkdirat, openat, readlinkat};
@@ -17,6 +19,9 @@ use ce_model::exit::Explain;
 
 /// The largest number of links on a path, as the kernel has it.
 const MAX_LINKS: usize = 40;
+
+/// The mode bit of a directory whose entries only their owners may remove.
+const STICKY: u32 = 0o1000;
 
 /// The number by which a file system of processes is known.
 const PROC: i64 = 0x9fa0;
@@ -159,6 +164,51 @@ pub fn open_below(directory: BorrowedFd<'_>, path: &Path) -> io::Result<OwnedFd>
     walk.end()
 }
 
+/// Whether nobody but a user and root can lead a path to a directory elsewhere, or change what is in that: all directories on the way, and
+/// on that of its links, belong to one of both, and others may write in none. In one whose entries only their owners may remove, they may
+/// if the next entry on the way belongs to one of both.
+///
+/// # Errors
+///
+/// Fails if something on the way cannot be looked at.
+pub fn is_out_of_reach(path: &Path, user: u32) -> io::Result<bool> {
+    let is_owner = |it: &Metadata| it.uid() == user || it.uid() == 0;
+    let is_writable = |it: &Metadata| it.mode() & 0o022 != 0;
+    let (mut rest, mut links) = (names(path), 0);
+    let mut place = PathBuf::from("/");
+    let mut directory = place.symlink_metadata()?;
+    while let Some(name) = rest.pop_front() {
+        if name == ".." {
+            place.pop();
+            directory = place.symlink_metadata()?;
+            continue;
+        }
+        let entry = place.join(&name).symlink_metadata()?;
+        let stays = !is_writable(&directory) || directory.mode() & STICKY != 0 && is_owner(&entry);
+        if !is_owner(&directory) || !stays {
+            return Ok(false);
+        }
+        if !entry.is_symlink() {
+            place.push(name);
+            directory = entry;
+            continue;
+        }
+        links += 1;
+        if links > MAX_LINKS {
+            return Err(Errno::LOOP.into());
+        }
+        let text = place.join(&name).read_link()?;
+        if text.is_absolute() {
+            place = PathBuf::from("/");
+            directory = place.symlink_metadata()?;
+        }
+        let mut ahead = names(&text);
+        ahead.append(&mut rest);
+        rest = ahead;
+    }
+    Ok(is_owner(&directory) && !is_writable(&directory))
+}
+
 /// A file or directory on a path, and its name in the one before it.
 #[derive(Debug)]
 struct WalkedEntry {
@@ -282,7 +332,7 @@ fn open_entry(directory: BorrowedFd<'_>, name: &OsStr) -> rustix::io::Result<Own
 #[cfg(test)]
 mod tests {
     use std::fs::{self, File, Permissions};
-    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+    use std::os::unix::fs::{PermissionsExt, symlink};
 
     use rustix::process::geteuid;
 
@@ -369,6 +419,45 @@ mod tests {
                 panic!("{path} was found")
             };
             assert_eq!(source.raw_os_error(), Some(error.raw_os_error()), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_path_that_others_can_lead_elsewhere_is_not_out_of_reach() {
+        let top = tempfile::tempdir().unwrap();
+        let (own, top) = (geteuid().as_raw(), top.path().canonicalize().unwrap());
+        let place = top.join("a/b/c");
+        fs::create_dir_all(&place).unwrap();
+        fs::create_dir(top.join("open")).unwrap();
+        let set = |name: &str, mode: u32| {
+            fs::set_permissions(top.join(name), Permissions::from_mode(mode)).unwrap();
+        };
+        for name in ["a", "a/b", "a/b/c"] {
+            set(name, 0o755);
+        }
+        symlink(&place, top.join("link")).unwrap();
+        symlink(&place, top.join("open/link")).unwrap();
+        let is_safe = |path: &str| is_out_of_reach(&top.join(path), own).unwrap();
+        let paths = ["a/b/c", "link", "a/b/../b/c", "open/link", "open/../a/b"];
+        set("open", 0o700);
+        assert_eq!(paths.map(is_safe), [true; 5]);
+        set("open", 0o770);
+        assert_eq!(paths.map(is_safe), [true, true, true, false, true]);
+        set("open", 0o1777);
+        assert_eq!(paths.map(is_safe), [true; 5], "only its owner removes an entry");
+        for (open, safe) in [("a/b/c", false), ("a/b", false), ("a", false)] {
+            for mode in [0o775, 0o757] {
+                set(open, mode);
+                assert_eq!((is_safe("a/b/c"), is_safe("link")), (safe, safe), "{open} {mode:o}");
+            }
+            set(open, 0o755);
+        }
+        set("a/b", 0o1777);
+        assert_eq!((is_safe("a/b/c"), is_safe("a/b")), (true, false));
+        is_out_of_reach(&top.join("a/nothing"), own).unwrap_err();
+        if own == 0 {
+            std::os::unix::fs::chown(top.join("a"), Some(STRANGER), None).unwrap();
+            assert!(!is_safe("a/b/c"), "its owner may change it");
         }
     }
 

@@ -3,12 +3,14 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::Value;
 
+use crate::fifo::{Fifo, Never};
 use crate::lab::Lab;
-use crate::program::{Ran, through};
+use crate::program::{Ran, Running, through};
 
 const TASK: &str = "Inputs: 'x', 'y'\n(add (mul INPUT('x') INPUT('y'))[0] INPUT('y'))[0]";
 
@@ -40,14 +42,21 @@ pub(crate) fn shared_by(lab: Lab, mode: u32) -> Option<(Lab, u32)> {
 /// Runs `ce-run` as another user who is in the group.
 fn as_other<'a>(lab: &'a Lab, user: u32, options: &[&str]) -> Ran<'a> {
     let mut command = lab.evaluation(options);
-    command.env_remove("LAB_LOG").env("XDG_CACHE_HOME", "/nonexistent").uid(user).gid(GROUP);
+    command.env_remove("LAB_LOG").env("XDG_CACHE_HOME", "/nonexistent");
+    command.env("XDG_STATE_HOME", state(lab, user)).uid(user).gid(GROUP);
     lab.finish(&mut command)
+}
+
+/// The directory of the private files of a user.
+pub(crate) fn state(lab: &Lab, user: u32) -> PathBuf {
+    lab.path(&format!("state-{user}"))
 }
 
 /// Runs a program as this user of this group, who lets nobody else use what is made.
 fn in_private<'a>(lab: &'a Lab, user: u32, group: u32, command: &Command) -> Ran<'a> {
     let mut command = through(&["sh", "-c", "umask 077; exec \"$@\"", "sh"], command);
-    command.env_remove("LAB_LOG").env("XDG_CACHE_HOME", "/nonexistent").uid(user).gid(group);
+    command.env_remove("LAB_LOG").env("XDG_CACHE_HOME", "/nonexistent");
+    command.env("XDG_STATE_HOME", state(lab, user)).uid(user).gid(group);
     lab.finish(&mut command)
 }
 
@@ -287,4 +296,61 @@ fn to_cancel_all_ends_the_calls_of_who_asks() {
     let ran = cancel(USERS[0]);
     assert_eq!(ran.stderr, "ce: 1 call of yours cancelled\n");
     assert_eq!(suspended(&lab), 0);
+}
+
+/// Puts a directory of one's own in place of each one below `tmp/` that has a program, and of each one that holds it.
+const SWAP: &str = r#"
+cd "$1/tmp"
+find . -name exec | while read -r exec; do
+    program=${exec%/exec}
+    for place in "$program" "${program%/*}"; do
+        mv "$place" "$place.away" || continue
+        mkdir -p "$program"
+        echo 'CODE=theirs; : >"$LAB_STOLEN"' | tee "$program/helper" >"$program/exec"
+        chmod +x "$program/exec"
+    done
+done"#;
+
+#[test]
+fn an_export_that_is_executed_is_out_of_reach_of_others() {
+    let script = r#"
+        if [ "$(cat "$1")" = 17 ]; then echo here >"$LAB_MEET"; read line <"$LAB_WAIT"; fi
+        . "$(dirname "$0")/helper"
+        { cat "$1"; echo $CODE; } >"$2""#;
+    // Where the user has no place for private files, that of temporary ones serves.
+    for has_home in [true, false] {
+        let lab = Lab::task("Inputs: 'x'\n(code (code INPUT('x'))[0])[0]");
+        let lab = lab.computation("code", "a", "b", script);
+        let lab = lab.file("computations/code/helper", "CODE=ours\n");
+        let Some((lab, _)) = shared_by(lab, 0o2775) else { return };
+        let [user, other] = USERS;
+        let (meet, wait) = (lab.path("meet"), lab.path("wait"));
+        let (fifo, never) = (Fifo::new(&meet), Never::new(wait.clone()));
+        for pipe in [&meet, &wait] {
+            fs::set_permissions(pipe, fs::Permissions::from_mode(0o666)).unwrap();
+        }
+        let mut command = lab.evaluation(&["-j1"]);
+        command.env_remove("LAB_LOG").env("XDG_CACHE_HOME", "/nonexistent");
+        command.env("LAB_MEET", &meet).env("LAB_WAIT", &wait);
+        command.env("LAB_STOLEN", lab.path("stolen")).env("TMPDIR", lab.path("temporary"));
+        fs::create_dir(lab.path("temporary")).unwrap();
+        fs::set_permissions(lab.path("temporary"), fs::Permissions::from_mode(0o1777)).unwrap();
+        if has_home {
+            command.env("XDG_STATE_HOME", state(&lab, user));
+        }
+        let running = Running::start(command.uid(user).gid(GROUP));
+        assert_eq!(fifo.line(), "here");
+        let mut swap = Command::new("sh");
+        swap.args(["-c", SWAP, "sh"]).arg(lab.path("storage")).uid(other).gid(GROUP);
+        assert!(swap.status().unwrap().success());
+        never.let_go();
+        let ran = Ran::new(&lab, running.output());
+        assert!(!lab.path("stolen").exists(), "{}", ran.stderr);
+        ran.exit(0).says("2 calls: 2 computed");
+        assert_eq!(lab.output(), "17\nours\nours\n");
+        // Nothing is left there.
+        let left = [lab.path("temporary"), state(&lab, user).join("compeval/exports")];
+        let left = left.iter().filter_map(|dir| fs::read_dir(dir).ok());
+        assert_eq!(left.flatten().count(), 0);
+    }
 }

@@ -25,6 +25,8 @@ use ce_model::digest::ObjectId;
 use ce_model::shared_text::SharedText;
 
 use super::call_lookup::{Call, CallState, Outputs};
+use super::heartbeat::CurrentRun;
+use super::private_exports::PrivateExports;
 use super::stage::{Sealed, Stage};
 use super::{Storage, Unrecorded};
 use crate::disk::{FileId, Result, Root, StorageError, lock};
@@ -248,16 +250,27 @@ impl OpenTree {
 #[derive(Clone, Copy, Debug)]
 pub struct StoredTrees<'a> {
     root: &'a Root,
+    run: &'a CurrentRun,
+    private: &'a PrivateExports,
+}
+
+/// The name of the directory of a tree.
+fn tree_name(tree: &ObjectId) -> String {
+    format!("{TREES}/{}", tree.full())
 }
 
 impl<'a> StoredTrees<'a> {
-    pub(super) const fn new(root: &'a Root) -> Self {
-        Self { root }
+    pub(super) const fn new(
+        root: &'a Root,
+        run: &'a CurrentRun,
+        private: &'a PrivateExports,
+    ) -> Self {
+        Self { root, run, private }
     }
 
     /// The name of the directory of a tree.
     pub fn name(&self, tree: &ObjectId) -> String {
-        format!("{TREES}/{}", tree.full())
+        tree_name(tree)
     }
 
     /// The directory of a tree, which need not exist.
@@ -287,31 +300,38 @@ impl<'a> StoredTrees<'a> {
     ///
     /// Fails if the storage cannot be read, or something else is there.
     pub fn open(&self, path: &Path) -> Result<Option<OpenTree>> {
-        let opened = self.root.disk.open_directory(path)?;
+        let opened = self.root_of(path).disk.open_directory(path)?;
         Ok(opened.map(|(directory, id)| OpenTree { directory, id }))
+    }
+
+    /// The storage, or the place outside with the private directories of this run.
+    fn root_of(&self, path: &Path) -> &'a Root {
+        let outside = self.private.known();
+        outside.filter(|root| path.starts_with(root.disk.root())).unwrap_or(self.root)
     }
 
     /// Creates an empty directory for a tree.
     pub fn create(&self) -> Result<NewTree<'a>> {
-        self.create_in(&self.root.private_name(), true)
+        create_in(self.root, &self.root.private_name(), true)
     }
 
-    /// Creates an empty directory of this name for a tree that only this run uses. It is removed at
-    /// the end of the run.
+    /// Creates an empty directory of this name for a tree that only this run uses, where no other user can change it or lead its
+    /// path elsewhere. It is removed at the end of the run.
     pub fn create_private(&self, name: &str) -> Result<NewTree<'a>> {
-        self.create_in(&format!("{}/{name}", self.root.private_name()), false)
+        let root = self.private.place(self.root, self.run)?;
+        create_in(root, &format!("{}/{name}", root.private_name()), false)
     }
 
     /// Removes a private directory that is not used any more.
     pub fn remove_private(&self, path: &Path) -> Result<()> {
-        self.root.disk.remove_tree(path.parent().unwrap_or(path))
+        self.root_of(path).disk.remove_tree(path.parent().unwrap_or(path))
     }
+}
 
-    fn create_in(&self, room: &str, shared: bool) -> Result<NewTree<'a>> {
-        let room = self.root.place(room)?;
-        self.root.disk.make_dir(&room)?;
-        Ok(NewTree { root: self.root, room, shared })
-    }
+fn create_in<'a>(root: &'a Root, room: &str, shared: bool) -> Result<NewTree<'a>> {
+    let room = root.place(room)?;
+    root.disk.make_dir(&room)?;
+    Ok(NewTree { root, room, shared })
 }
 
 impl<'a> NewTree<'a> {
@@ -358,7 +378,7 @@ impl<'a> NewTree<'a> {
     /// Makes the directory visible, unless there is one already. Returns whether it did.
     pub fn publish(self, tree: &ObjectId) -> Result<bool> {
         self.root.flush()?;
-        let place = self.root.place(&StoredTrees::new(self.root).name(tree))?;
+        let place = self.root.place(&tree_name(tree))?;
         let first = self.root.disk.rename_new(&self.room, &place)?;
         if first {
             self.root.unsynced.note_entry(&place);
@@ -373,7 +393,7 @@ impl<'a> NewTree<'a> {
     /// system can exchange two. Returns false if another run was faster.
     pub fn replace(self, tree: &ObjectId) -> Result<bool> {
         self.root.flush()?;
-        let place = StoredTrees::new(self.root).path(tree);
+        let place = self.root.path(&tree_name(tree));
         let room = self.root.quarantine_room(&format!("{TREES}/{QUARANTINE}/{}", tree.full()));
         let quarantine = self.root.place(&room)?;
         if self.root.disk.exchange(&self.room, &place)? {

@@ -11,6 +11,7 @@ mod import_results;
 mod lease;
 mod ledger;
 mod open;
+mod private_exports;
 mod published_jobs;
 mod queue;
 mod record_cache;
@@ -43,6 +44,7 @@ pub use self::import_results::{AwayCall, Import, ImportedCall, JobOutputs, Missi
 pub use self::lease::{ExecutionMode, Lease, Leases};
 pub use self::ledger::{Ledger, Revocation, RevocationIndex, Revocations};
 pub use self::open::{Availability, Locator, Site};
+use self::private_exports::PrivateExports;
 pub use self::published_jobs::{Job, Jobs};
 pub use self::queue::Runs;
 pub use self::queue::{
@@ -102,6 +104,7 @@ pub struct Storage {
     without_suspensions: AtomicBool,
     /// Private directories that are not in use.
     slots: Mutex<Vec<String>>,
+    private_exports: PrivateExports,
 }
 
 impl Storage {
@@ -194,7 +197,7 @@ impl Storage {
 
     /// The trees of computations.
     pub const fn trees(&self) -> StoredTrees<'_> {
-        StoredTrees::new(&self.root)
+        StoredTrees::new(&self.root, &self.run, &self.private_exports)
     }
 
     /// The task inputs.
@@ -283,6 +286,7 @@ impl Drop for Storage {
     fn drop(&mut self) {
         // The heartbeat ends first: the files that it writes meanwhile would be left.
         self.run.end_heartbeat();
+        self.private_exports.remove();
         if self.root.writable {
             drop(self.root.disk.remove_tree(&self.path(self.run.directory())));
         }

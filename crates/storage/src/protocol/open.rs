@@ -17,6 +17,7 @@ use super::cached_hashing::FileHasher;
 use super::call_lookup::ReservedNames;
 use super::equivalent_versions::Versions;
 use super::heartbeat::{self, CurrentRun};
+use super::private_exports::PrivateExports;
 use super::stage::other_owner;
 use super::{Storage, Takeover, Unrecorded};
 use crate::disk::{
@@ -60,6 +61,7 @@ impl Storage {
             writable_dirs: Mutex::default(),
             without_suspensions: AtomicBool::default(),
             slots: Mutex::default(),
+            private_exports: PrivateExports::default(),
         })
     }
 
