@@ -21,6 +21,7 @@ use ce_executor::{
     Invocation, Isolation, OutputFile, SUSPENDED, Span, Status, Usage, VerifiedPath,
     note_unwritten,
 };
+use ce_files::state::SecretKey;
 use ce_model::access::{InputLabel, Rule};
 use ce_model::name::{is_directory, numbered};
 use ce_model::resources::Resources;
@@ -163,7 +164,8 @@ impl<'a> CallLauncher<'a> {
         }
         let request = LaunchRequest {
             name,
-            computation: &computation_of(record),
+            // What is granted is what the computation says: others may have written the record.
+            computation: &Computation { access: exported.access.clone(), ..computation_of(record) },
             sources: &record.inputs.iter().map(stored_value).collect::<Vec<_>>(),
             resources: &Resources::default(),
             gpus: &[],
@@ -480,8 +482,20 @@ pub fn ask_suspended(
     let launcher = CallLauncher { storage, settings };
     let prepared = launcher.prepare_question(&computation_of(record), suspension, program)?;
     let Some((mut launch, invocation)) = prepared else { return Ok(None) };
+    if !storage.suspensions().is_out_of_reach(&suspension.name) {
+        // Others may have written what is to be executed, and how.
+        let code = own_key().map(|key| record.code_of(&suspension.name, &key));
+        if code.is_none_or(|code| !record.code.is_some_and(|it| it.is_same(&code))) {
+            return Err(CallError::NotOwn);
+        }
+    }
     let status = launcher.execute(&mut launch, invocation)?;
     Ok(Some(SuspensionAnswer { status, line: launch.stage.first_line()? }))
+}
+
+/// The key of the user, if there is a place for one.
+pub(super) fn own_key() -> Option<SecretKey> {
+    SecretKey::file(None).and_then(|file| SecretKey::find(&file)).ok()
 }
 
 /// A computation as the record of a suspended call has it.

@@ -239,6 +239,9 @@ pub enum CallError {
     /// It is suspended, and its `status` says neither that it is to be continued nor that it is not.
     #[error("it is suspended, and of its file status, {}{}", .0.status, said(.1.as_deref()))]
     Asked(Box<ce_executor::Failed>, Option<String>),
+    /// Its record says what is executed when it is asked or cancelled, and others may have written that.
+    #[error("this user has not begun it, or its record was changed")]
+    NotOwn,
     /// `exec` could not be executed.
     #[error(transparent)]
     Execute(#[from] ExecuteError),
@@ -429,6 +432,7 @@ impl CallError {
             | Self::Resources(_)
             | Self::Unsatisfiable(_)
             | Self::Asked(..)
+            | Self::NotOwn
             | Self::Within
             | Self::Publish(_) => false,
         }
@@ -472,6 +476,7 @@ impl Explain for CallError {
                 "ce cancel --forget lets the next run start it from the beginning; without --forget it is ended before",
             ),
             Self::AtWorker(failed) => return failed.hint.clone(),
+            Self::NotOwn => Some("let the user who has begun it ask or cancel it"),
             Self::Publish(PublishError::Deviates(_)) => Some(
                 "compare both; ce run --accept replaces the recorded result and all that was made from it",
             ),

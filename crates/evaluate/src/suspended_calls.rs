@@ -4,7 +4,7 @@
 //! When it is over, it is published under its first name, and then taken over like any result of another commit.
 
 use super::evaluator::{AbsentCall, BegunCall, CallStep, SuspendedPlace, call_of};
-use super::launcher::CallLauncher;
+use super::launcher::{CallLauncher, own_key};
 use super::ticket::ticket_value;
 use super::{Absence, CallError, Evaluator, ExecutionSettings, Outcome, SuspendedCall};
 use ce_model::plan::CallId;
@@ -168,7 +168,7 @@ impl<'a> SuspendedCalls<'_, 'a> {
     ) -> Result<Suspension, CallError> {
         let inputs: Vec<TicketValue> = values.iter().map(ticket_value).collect();
         let recorded = Provenance::now();
-        let record = SuspensionRecord {
+        let mut record = SuspensionRecord {
             format: SuspensionRecord::format_of(&inputs),
             computation: computation.name.clone(),
             commit: computation.commit.clone(),
@@ -186,7 +186,10 @@ impl<'a> SuspendedCalls<'_, 'a> {
             since: recorded.at,
             jobs: vec![self.waiting_job()],
             recorded,
+            code: None,
         };
+        // Without a key, nobody can ask it where others may write.
+        record.code = own_key().map(|key| record.code_of(name, &key));
         Ok(Suspension { name: name.clone(), record })
     }
 

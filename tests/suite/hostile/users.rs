@@ -354,3 +354,44 @@ fn an_export_that_is_executed_is_out_of_reach_of_others() {
         assert_eq!(left.flatten().count(), 0);
     }
 }
+
+#[test]
+fn programs_of_a_suspended_call_are_executed_for_who_has_begun_it() {
+    let lab = Lab::task("Inputs: 'x'\n(wait INPUT('x'))[0]");
+    let lab = lab.computation("wait", "x", "y", "exit 75");
+    let lab = lab.file("computations/wait/cancel", "#!/bin/sh\n: >\"$LAB_CANCELLED\"\n");
+    let lab = lab.mode("computations/wait/cancel", 0o755);
+    let Some((lab, _)) = shared_by(lab, 0o2775) else { return };
+    let cancel = |user: u32| {
+        let mut command = lab.command("ce");
+        command.args(["cancel", "../storage"]).arg(record(&lab).parent().unwrap());
+        let ran = in_private(&lab, user, GROUP, command.env("LAB_CANCELLED", lab.path("ended")));
+        (ran.status.code(), ran.stderr.clone(), fs::remove_file(lab.path("ended")).is_ok())
+    };
+    let [user, other] = USERS;
+    let refused = "this user has not begun it, or its record was changed";
+    let changes: [(u32, &str, &str); 4] = [
+        (other, "", ""),
+        (user, "\"isolated\": false", "\"isolated\": true"),
+        (user, "\"access\": []", "\"access\": [\"write /\"]"),
+        (user, "\"code\": ", "\"note\": "),
+    ];
+    evaluate(&lab, user).exit(4);
+    let text = fs::read_to_string(record(&lab)).unwrap();
+    for (who, from, to) in changes {
+        assert!(from.is_empty() || text.contains(from), "{text}");
+        fs::write(record(&lab), text.replacen(from, to, 1)).unwrap();
+        let (code, told, was_executed) = cancel(who);
+        assert!(code == Some(1) && told.contains(refused) && !was_executed, "{to}: {told}");
+    }
+    fs::write(record(&lab), text).unwrap();
+    let (code, told, was_executed) = cancel(user);
+    assert!(code == Some(0) && was_executed, "{told}");
+}
+
+/// The record of the only suspended call.
+fn record(lab: &Lab) -> PathBuf {
+    let names = lab.storage().into_iter().filter(|name| name.ends_with("/state.json"));
+    let [name] = &names.collect::<Vec<_>>()[..] else { panic!("one call is suspended") };
+    lab.path("storage").join(name)
+}

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
+use ce_files::walk::is_out_of_reach;
 use rustix::process::geteuid;
 
 use super::Storage;
@@ -427,6 +428,12 @@ impl<'a> Suspensions<'a> {
         let root = &self.storage.root;
         let place = root.disk.metadata(&root.path(&name.suspended_place()))?;
         Ok(place.is_some_and(|place| place.owner() == geteuid().as_raw()))
+    }
+
+    /// Whether nobody but this user and root can change the record of a call.
+    pub fn is_out_of_reach(&self, name: &ResultName) -> bool {
+        let place = self.storage.path(&name.suspended_place());
+        is_out_of_reach(&place, geteuid().as_raw()).unwrap_or(false)
     }
 
     /// Whether the outputs of a call were published by its last attempt, and only its place is left: its run has died.

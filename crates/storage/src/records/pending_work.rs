@@ -11,7 +11,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{AuditReport, Format, Provenance, Published};
-use crate::paths::ComputationVersion;
+use crate::paths::{ComputationVersion, ResultName};
+use ce_files::state::SecretKey;
 use ce_model::access::{Access, Rule};
 use ce_model::digest::{Blake3, Digest, ObjectId};
 use ce_model::name::{ComputationName, TaskName};
@@ -387,7 +388,13 @@ pub struct SuspensionRecord {
     pub jobs: Vec<WaitingJob>,
     /// The user, host and time of the last change.
     pub recorded: Provenance,
+    /// The [code](SuspensionRecord::code_of) of the user who has begun it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<Blake3>,
 }
+
+/// The kind of message that the code of a suspended call is for.
+const SUSPENDED_CALL: &[u8] = b"compeval suspended 1";
 
 /// The greatest number of jobs that are recorded.
 const MAX_JOBS: usize = 20;
@@ -402,6 +409,17 @@ impl SuspensionRecord {
     pub fn version(&self) -> ComputationVersion<'_> {
         let Self { computation, commit, tree, dirty, .. } = self;
         ComputationVersion { computation, commit, tree, dirty: *dirty }
+    }
+
+    /// The code of the call with this name, by the key of a user: of all that says what is executed when it is asked or cancelled.
+    pub fn code_of(&self, name: &ResultName, key: &SecretKey) -> Blake3 {
+        let Self { computation, commit, tree, dirty, export, .. } = self;
+        let Self { inputs, input_names, output_names, access, isolated, .. } = self;
+        let version = (name.short(), computation, commit, tree, dirty, export);
+        let call = (version, inputs, input_names, output_names, access, isolated);
+        // It is read from JSON, too.
+        let text = serde_json::to_vec(&call).unwrap_or_default();
+        key.sign(&[SUSPENDED_CALL, &text])
     }
 
     /// Its grants of access. A line that only a newer version knows grants nothing.
