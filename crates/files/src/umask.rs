@@ -174,13 +174,13 @@ mod tests {
         let mode =
             |name: &str| fs::metadata(dir.path().join(name)).unwrap().permissions().mode() & 0o777;
         umask(Mode::from_raw_mode(0o027));
-        write(&dir.path().join("before"), "").unwrap();
+        write(dir.path().join("before"), "").unwrap();
         assert_eq!((mode("before"), for_user(0o666)), (0o640, 0o666), "the kernel applies it");
         take();
         take();
-        create_dir_all(&dir.path().join("a/b")).unwrap();
-        create_dir(&dir.path().join("a/c")).unwrap();
-        write(&dir.path().join("file"), "").unwrap();
+        create_dir_all(dir.path().join("a/b")).unwrap();
+        create_dir(dir.path().join("a/c")).unwrap();
+        write(dir.path().join("file"), "").unwrap();
         assert_eq!(["a", "a/b", "a/c", "file"].map(mode), [0o750, 0o750, 0o750, 0o640]);
         thread::scope(|scope| {
             for number in 0..4 {
