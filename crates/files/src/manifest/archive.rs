@@ -400,6 +400,41 @@ mod tests {
     }
 
     #[test]
+    fn no_entry_of_an_archive_leads_out() {
+        let (one, up) = (Digest::of(b"1"), "../".repeat(3));
+        let file = |path: &str| format!("file {} {path}\n", super::super::format::contents(&one));
+        let texts = [
+            file("../x"),
+            file("/x"),
+            file("a/../../x"),
+            file("./x"),
+            file("a//x"),
+            file(".."),
+            format!("link {up}x\ta\n"),
+            "link /x\ta\n".to_owned(),
+            format!("link b\ta\n{}", file("a/x")),
+            "dir ..\n".to_owned(),
+        ];
+        for text in texts {
+            let text = format!("{}\n{text}", super::super::format::HEADER);
+            let contents = if text.contains("\nfile ") { "1" } else { "" };
+            let archive = format!("{text}\n{contents}");
+            let digest =
+                Digest { bytes: Some(contents.len() as u64), ..Digest::of(text.as_bytes()) };
+            assert!(DirectoryArchive::parse(archive.as_bytes(), &digest).is_none(), "{text}");
+            let dir = tempfile::tempdir().unwrap();
+            fs::create_dir(dir.path().join("in")).unwrap();
+            let to = open_dir(&dir.path().join("in"));
+            let unpacked = DirectoryArchive::unpack_from(&mut archive.as_bytes(), &digest, &to);
+            assert!(!unpacked.unwrap(), "{text}");
+            assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "{text}");
+        }
+        let text = format!("{}\n{}", super::super::format::HEADER, file("x"));
+        let digest = Digest { bytes: Some(1), ..Digest::of(text.as_bytes()) };
+        assert!(unpacks(format!("{text}\n1").as_bytes(), &digest), "only the names are wrong");
+    }
+
+    #[test]
     fn an_empty_directory_has_an_archive() {
         let dir = tempfile::tempdir().unwrap();
         let archive = scan(dir.path()).archive(&AtomicBool::new(false)).unwrap();

@@ -253,6 +253,11 @@ mod tests {
             ("MIT/Apache-2.0", "is neither an expression of SPDX"),
             ("file:///x", "is neither an expression of SPDX"),
             ("ü", "is neither an expression of SPDX"),
+            // The name of an own licence becomes that of a file.
+            ("LicenseRef-../../x", "is neither an expression of SPDX"),
+            ("LicenseRef-a/b", "is neither an expression of SPDX"),
+            ("DocumentRef-/x:LicenseRef-a", "is not in the list of SPDX"),
+            ("LicenseRef-a\nb", "is neither an expression of SPDX"),
         ] {
             let error = LicenceName::parse(text).unwrap_err().to_string();
             let is_whole = !why.contains("which has ") || error.ends_with(why);
