@@ -240,6 +240,18 @@ fn an_archive_has_the_same_files_and_is_the_same_each_time() {
 }
 
 #[test]
+fn no_name_in_an_archive_is_a_path_on_another_system() {
+    let make = r#"mkdir "$2/d"; echo 1 >"$2/d/..\..\x""#;
+    let lab =
+        Lab::task("Inputs:\n(make)").computation("make", "", "tree/", &make.replace("$2", "$1"));
+    let lab = cited(lab);
+    lab.finish(&mut export(&lab, &WHOLE, "../out")).exit(0);
+    let refused = lab.finish(&mut export(&lab, &WHOLE, "../out.zip")).exit(5);
+    refused.says("has a backslash, which no name in a ZIP archive has");
+    assert!(!lab.path("out.zip").exists());
+}
+
+#[test]
 fn what_is_no_crate_is_one_error_and_leaves_nothing() {
     let lab = quotient();
     fs::write(lab.path("there.zip"), "mine").unwrap();

@@ -272,8 +272,8 @@ pub fn numbered(number: usize, name: &str) -> String {
 /// The greatest length of the name of a file that is made from a text, in bytes: a number and a suffix fit beside it.
 const LONGEST_FILE_NAME: usize = 200;
 
-/// Makes the name of a file from any text: one component of a path, which is neither empty nor hidden. Slashes, control characters, `%`
-/// and everything that is not ASCII are written as `%XX`, as in URLs, and so is a dot at the beginning. The empty text is `%`. A name that
+/// Makes the name of a file from any text: one component of a path, which is neither empty nor hidden. Slashes, backslashes, control
+/// characters, `%` and everything that is not ASCII are written as `%XX`, as in URLs, and so is a dot at the beginning. The empty text is `%`. A name that
 /// is too long ends in the text's SHA-1. Different texts have different names.
 pub fn file_name(text: &str) -> String {
     if text.is_empty() {
@@ -282,7 +282,7 @@ pub fn file_name(text: &str) -> String {
     let mut name = String::with_capacity(text.len());
     for (at, byte) in text.bytes().enumerate() {
         match byte {
-            b'/' | b'%' | 0..=0x1f | 0x7f..=0xff => drop(write!(name, "%{byte:02X}")),
+            b'/' | b'\\' | b'%' | 0..=0x1f | 0x7f..=0xff => drop(write!(name, "%{byte:02X}")),
             b'.' if at == 0 => name.push_str("%2E"),
             byte => name.push(char::from(byte)),
         }
@@ -351,6 +351,7 @@ mod tests {
             (".ssh", "%2Essh"),
             ("x/../../../victim", "x%2F..%2F..%2F..%2Fvictim"),
             ("/etc/passwd", "%2Fetc%2Fpasswd"),
+            (r"..\..\x", "%2E.%5C..%5Cx"),
             ("a\0b\n\u{7f}%é", "a%00b%0A%7F%25%C3%A9"),
         ] {
             assert_eq!(file_name(text), name, "{text:?}");

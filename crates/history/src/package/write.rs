@@ -553,6 +553,12 @@ impl ArchiveWriter {
                     "{name:?} is not UTF-8, as names in a ZIP archive are"
                 )));
             };
+            // Programs of other systems take it for a slash.
+            if name.contains('\\') {
+                return Err(io::Error::other(format!(
+                    "{name:?} has a backslash, which no name in a ZIP archive has"
+                )));
+            }
             let to = format!("{to}/{name}");
             // Links of a value stay within it.
             if entry.file_type()?.is_symlink() {
