@@ -176,7 +176,7 @@ struct Aside {
 /// What the files of a package are written with.
 enum PackageWriter {
     Directory(DirectoryWriter),
-    Archive(ArchiveWriter),
+    Archive(Box<ArchiveWriter>),
     /// The package is complete.
     Closed,
 }
@@ -190,7 +190,9 @@ impl Aside {
         loop {
             let path = parent(place).join(format!(".{name}.{}-{number}.part", std::process::id()));
             let writer = match kind {
-                PackageKind::Archive => ArchiveWriter::create(&path).map(PackageWriter::Archive),
+                PackageKind::Archive => {
+                    ArchiveWriter::create(&path).map(|it| PackageWriter::Archive(Box::new(it)))
+                }
                 PackageKind::Copies | PackageKind::Links => umask::create_dir(&path)
                     .and_then(|()| DirectoryWriter::open(&path))
                     .map(PackageWriter::Directory),
