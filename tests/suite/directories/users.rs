@@ -30,6 +30,7 @@ fn lab(script: &str) -> Option<(Lab, u32)> {
 fn run_as<'a>(lab: &'a Lab, user: u32, command: &Command) -> Ran<'a> {
     let mut command = through(&["sh", "-c", "umask 077; exec \"$@\"", "sh"], command);
     command.env_remove("LAB_LOG").env("XDG_CACHE_HOME", "/nonexistent");
+    command.env("XDG_STATE_HOME", lab.path("state"));
     if rustix::process::getuid().is_root() {
         command.uid(user).gid(GROUP);
     }
