@@ -154,6 +154,32 @@ fn both_ends_of_an_exchange_may_be_settings() {
 }
 
 #[test]
+fn a_repository_that_comes_with_a_task_gets_no_results() {
+    let (lab, _) = configured();
+    lab.git("data", &["init", "-q", "--bare", "../results.git"]);
+    ce(&lab, "task", &["push", "../results.git"]).exit(0);
+    let settings = |text: &str| fs::write(lab.path("task/.compeval"), text).unwrap();
+    lab.git("task", &["config", "--unset", "compeval.storage"]);
+    // Its hooks come with it, too.
+    lab.git("task", &["init", "-q", "--bare", "in/evil.git"]);
+    let hook = lab.path("task/in/evil.git/hooks/post-receive");
+    fs::create_dir_all(hook.parent().unwrap()).unwrap();
+    fs::write(&hook, "#!/bin/sh\ntouch \"$LAB_LOG.pwned\"\n").unwrap();
+    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
+    symlink("in", lab.path("task/way")).unwrap();
+    ce(&lab, "task", &["pull", "results", "../results.git"]).exit(0);
+    let url = format!("file://{}", lab.path("task/in/evil.git").display());
+    for inside in ["./in/evil.git", "./in/evil", "in/evil.git", "./way/evil.git", &url, "./new"] {
+        settings(&format!("[compeval]\nstorage = results\nresults = {inside}\n"));
+        for command in ["push", "pull"] {
+            let refused = ce(&lab, "task", &[command]).exit(2);
+            refused.says("which is not a URL or path of a repository outside of the work tree");
+        }
+        assert!(!lab.path("called.pwned").exists(), "{inside}");
+    }
+}
+
+#[test]
 fn a_task_may_name_its_storage_and_its_results() {
     let (lab, _) = configured();
     lab.git("data", &["init", "-q", "--bare", "../results.git"]);
@@ -213,23 +239,6 @@ fn a_task_may_name_its_storage_and_its_results() {
         ce(&lab, "task", &["pull"])
             .exit(2)
             .says("which is not a URL or path of a repository outside of the work tree");
-    }
-    // A repository in the work tree comes with the clone, and so do its hooks.
-    lab.git("task", &["init", "-q", "--bare", "in/evil.git"]);
-    let hook = lab.path("task/in/evil.git/hooks/post-receive");
-    fs::create_dir_all(hook.parent().unwrap()).unwrap();
-    fs::write(&hook, "#!/bin/sh\ntouch \"$LAB_LOG.pwned\"\n").unwrap();
-    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
-    symlink("in", lab.path("task/way")).unwrap();
-    ce(&lab, "task", &["pull", "results", "../results.git"]).exit(0);
-    let url = format!("file://{}", lab.path("task/in/evil.git").display());
-    for inside in ["./in/evil.git", "./in/evil", "in/evil.git", "./way/evil.git", &url, "./new"] {
-        settings(&format!("[compeval]\nstorage = results\nresults = {inside}\n"));
-        for command in ["push", "pull"] {
-            let refused = ce(&lab, "task", &[command]).exit(2);
-            refused.says("which is not a URL or path of a repository outside of the work tree");
-        }
-        assert!(!lab.path("called.pwned").exists(), "{inside}");
     }
     settings("[compeval\n");
     ce(&lab, "task", &["log"]).exit(2).says(".compeval cannot be read").says("git config --list");

@@ -162,5 +162,5 @@ fn a_history_executes_the_calls_of_new_commits() {
     let unknown = "{\"commit\":\"0000000000000000000000000000000000000001\"}\n";
     fs::write(lab.path("data/commits"), unknown).unwrap();
     let given = ["-r", "app=../app", "-p", "machine=ada", "../data/commits"];
-    run(&lab, "history", &given).exit(1).says("try: git -C").says("fetch --tags");
+    run(&lab, "history", &given).exit(3).says("try: git -C").says("fetch --tags");
 }

@@ -141,11 +141,11 @@ fn there_is_a_task_for_everything_that_can_be_wrong_or_odd() {
     assert!(all.remove("Head"));
     // These need another user, another revision, something to be executed, filters, and files that
     // are ignored or uncommitted, or texts of inputs: see run/uncommitted.rs, run/at.rs, isolation/access.rs,
-    // isolation/roots.rs, run/looking.rs, run/own_files.rs, run/templates.rs, sweeps/refused.rs and
+    // isolation/grants.rs, isolation/roots.rs, run/looking.rs, run/own_files.rs, run/templates.rs, sweeps/refused.rs and
     // sweeps/open_names.rs.
     assert!(all.remove("Untrusted"));
     assert!(all.remove("Snapshot"));
-    assert!(all.remove("NotHere"));
+    assert!(all.remove("NotHere") && all.remove("Grant"));
     assert!(all.remove("Exposed"));
     assert!(all.remove("Filtered"));
     assert!(all.remove("Converted"));

@@ -33,12 +33,15 @@ fn end(lab: &Lab, run: Running) -> Ran<'_> {
     Ran::new(lab, run.output())
 }
 
+/// What somebody makes of the text of a ticket.
+type Change<'a> = &'a dyn Fn(&str) -> String;
+
 #[test]
 fn a_ticket_that_somebody_has_written_or_changed_is_not_executed() {
     let changed = "was not written with a key of this worker, or was changed";
     let older = "its ticket was written by another version of compeval";
     let cut = |text: &str| text.split_once('{').map(|(_, json)| format!("{{{json}")).unwrap();
-    let changes: [(&str, &dyn Fn(&str) -> String); 5] = [
+    let changes: [(&str, Change<'_>); 5] = [
         (changed, &|text| text.replace("\"isolated\":false", "\"isolated\":true")),
         (changed, &|text| text.replacen(" 1", " 9", 1)),
         (changed, &|text| format!("{}{}", if text.starts_with('0') { 1 } else { 0 }, &text[1..])),
