@@ -411,7 +411,7 @@ pub enum ExecuteError {
 
 impl ExecuteError {
     /// No thread can be started for it.
-    pub fn no_thread(source: io::Error) -> Self {
+    pub fn no_thread(source: &io::Error) -> Self {
         Self::Refused(format!("no thread can be started: {source}"))
     }
 

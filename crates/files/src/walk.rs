@@ -26,13 +26,26 @@ const STICKY: u32 = 0o1000;
 /// The number by which a file system of processes is known.
 const PROC: i64 = 0x9fa0;
 
-/// The number by which a file system of the kernel's objects is known.
-const SYS: i64 = 0x6265_6572;
+/// The numbers by which file systems are known that control the kernel: sysfs, cgroup, cgroup2, debugfs, tracefs, securityfs, configfs,
+/// bpf, efivarfs, selinuxfs and pstore.
+const KERNEL: [i64; 11] = [
+    0x6265_6572,
+    0x0027_e0eb,
+    0x6367_7270,
+    0x6462_6720,
+    0x7472_6163,
+    0x7363_6673,
+    0x6265_6570,
+    0xcafe_4a11,
+    0xde5e_81e4,
+    0xf97c_ff8c,
+    0x6165_676c,
+];
 
 /// The reason why a granted path is not shown.
 #[derive(Debug, thiserror::Error)]
 pub enum GrantError {
-    /// A computation could have made a link on the path.
+    /// Somebody else than root has made a link on the path, or could have.
     #[error("{} is a symbolic link that a computation could have made", link.display())]
     Link {
         /// The link.
@@ -70,39 +83,65 @@ impl Explain for GrantError {
     }
 }
 
-/// The links on granted paths that no computation can have made.
+/// The links on granted paths that count: root has made them, and no computation of root can have.
 #[derive(Clone, Debug, Default)]
 pub struct TrustedLinks {
-    /// The user that runs computations.
-    user: u32,
-    /// The devices and inodes of what computations of root may write.
+    /// The devices and inodes of what computations may write.
     written: Vec<(u64, u64)>,
 }
 
 impl TrustedLinks {
-    /// Links that the computations of a user cannot have made. `written` are the paths below the root that they may write: they count for
-    /// user 0, whose computations make files that are root's.
-    pub fn of(user: u32, root: BorrowedFd<'_>, written: &[PathBuf]) -> Self {
-        let written = written.iter().filter(|_| user == 0).filter_map(|path| {
+    /// Links that computations cannot have made which may write these paths below the root.
+    pub fn of(root: BorrowedFd<'_>, written: &[PathBuf]) -> Self {
+        let written = written.iter().filter_map(|path| {
             let mut walk = PathWalk::new(root).ok()?;
             walk.along(path, |_, _| Ok(())).ok()?;
             fstat(walk.last()).ok()
         });
-        Self { user, written: written.map(|it| (it.st_dev, it.st_ino)).collect() }
+        Self { written: written.map(|it| (it.st_dev, it.st_ino)).collect() }
     }
 
     /// Whether a link counts that is in the last one of these directories, each in the one before it.
     fn contain_link_in(&self, directories: &[Stat]) -> bool {
-        let Some(holder) = directories.last() else { return false };
-        let is_closed = holder.st_mode & 0o022 == 0;
-        let is_written =
-            directories.iter().any(|it| self.written.contains(&(it.st_dev, it.st_ino)));
-        is_closed && !is_written && (holder.st_uid == self.user) == (self.user == 0)
+        directories.last().is_some_and(|holder| holder.st_uid == 0 && is_closed(holder))
+            && !directories.iter().any(|it| self.written.contains(&(it.st_dev, it.st_ino)))
     }
 }
 
-/// Finds the file or directory of a granted path, below a directory that stands for the root of the host. The descriptor is a place, and
-/// cannot be read. Directories that are mounted on demand are mounted.
+/// Whether nobody but its owner may write a directory.
+const fn is_closed(directory: &Stat) -> bool {
+    directory.st_mode & 0o022 == 0
+}
+
+/// The directory of devices.
+const DEVICES: &str = "/dev";
+
+/// Finds a granted device, or a directory of devices. Links lead only from one place of `/dev` to another.
+///
+/// # Errors
+///
+/// Fails if the path leads elsewhere, or through a directory in which others may make links, such as `/dev/shm`.
+pub fn open_device(root: BorrowedFd<'_>, path: &Path) -> Result<OwnedFd, GrantError> {
+    let mut outside = None;
+    let found = PathWalk::new(root).and_then(|mut walk| {
+        walk.along(path, |walk, link| {
+            if !walk.path().starts_with(DEVICES) || !is_closed(&fstat(walk.last())?) {
+                outside = Some(link.to_owned());
+            }
+            Ok(())
+        })?;
+        outside =
+            outside.take().or_else(|| Some(walk.path()).filter(|it| !it.starts_with(DEVICES)));
+        walk.end()
+    });
+    match (found, outside) {
+        (_, Some(place)) => Err(GrantError::Forbidden { path: path.to_owned(), place }),
+        (found, None) => found.map_err(|source| GrantError::Find { path: path.to_owned(), source }),
+    }
+}
+
+/// Finds the file or directory of a granted path, below a directory that stands for the root of the host. Returns a descriptor that is a
+/// place, and cannot be read, and its path without links. Directories that are mounted on demand are mounted.
 ///
 /// # Errors
 ///
@@ -113,7 +152,7 @@ pub fn open_granted(
     path: &Path,
     writes: bool,
     trusted: &TrustedLinks,
-) -> Result<OwnedFd, GrantError> {
+) -> Result<(OwnedFd, PathBuf), GrantError> {
     let mut doubtful = None;
     let walked = PathWalk::new(root).and_then(|mut walk| {
         walk.along(path, |walk, link| {
@@ -124,7 +163,8 @@ pub fn open_granted(
         })?;
         let place = walk.path();
         let kind = fstatfs(walk.last())?.f_type as i64;
-        let is_forbidden = walk.below.is_empty() || kind == PROC || writes && kind == SYS;
+        let is_forbidden =
+            walk.below.is_empty() || kind == PROC || writes && KERNEL.contains(&kind);
         Ok((walk.end()?, place, is_forbidden))
     });
     let (found, place, is_forbidden) =
@@ -132,7 +172,7 @@ pub fn open_granted(
     match doubtful {
         _ if is_forbidden => Err(GrantError::Forbidden { path: path.to_owned(), place }),
         Some(link) => Err(GrantError::Link { link, instead: place }),
-        None => Ok(found),
+        None => Ok((found, place)),
     }
 }
 
@@ -332,7 +372,7 @@ fn open_entry(directory: BorrowedFd<'_>, name: &OsStr) -> rustix::io::Result<Own
 #[cfg(test)]
 mod tests {
     use std::fs::{self, File, Permissions};
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::fs::{PermissionsExt, chown, symlink};
 
     use rustix::process::geteuid;
 
@@ -356,58 +396,87 @@ mod tests {
     /// A user that has made nothing here.
     const STRANGER: u32 = 12345;
 
-    fn trusted(root: &OwnedFd, user: u32, written: &str) -> TrustedLinks {
-        let written: Vec<PathBuf> =
-            [written].into_iter().filter(|it| !it.is_empty()).map(Into::into).collect();
-        TrustedLinks::of(user, root.as_fd(), &written)
+    fn trusted(root: &OwnedFd, written: &[&str]) -> TrustedLinks {
+        let written: Vec<PathBuf> = written.iter().map(Into::into).collect();
+        TrustedLinks::of(root.as_fd(), &written)
     }
 
     fn granted(root: &OwnedFd, path: &str, trusted: &TrustedLinks) -> Result<u64, GrantError> {
-        let found = open_granted(root.as_fd(), Path::new(path), true, trusted)?;
+        let (found, _) = open_granted(root.as_fd(), Path::new(path), true, trusted)?;
         Ok(fstat(&found).unwrap().st_ino)
     }
 
     #[test]
-    fn a_link_that_a_computation_could_have_made_is_not_followed() {
+    fn a_link_counts_that_root_has_made_and_no_computation_can_have() {
         let (dir, root) = host();
-        let own = geteuid().as_raw();
+        let data = dir.path().join("data");
         let secret = fs::metadata(dir.path().join("secret")).unwrap().ino();
+        let is_root = geteuid().is_root();
         for link in ["/data/ref", "/data/up"] {
-            // Somebody else's computations cannot write there.
-            let by = |trusted: &TrustedLinks| granted(&root, link, trusted);
-            let is_root = own == 0;
-            assert_eq!(by(&trusted(&root, STRANGER, "")).ok(), Some(secret), "{link}");
-            for trusted in [
-                trusted(&root, own, "/data"),
-                trusted(&root, if is_root { STRANGER } else { 0 }, ""),
-                trusted(&root, own, ""),
-            ] {
-                let is_trusted = trusted.user == STRANGER || is_root && trusted.written.is_empty();
-                match by(&trusted) {
-                    Ok(found) => assert!(is_trusted && found == secret, "{trusted:?}"),
-                    Err(GrantError::Link { link: told, instead }) => {
-                        assert!(!is_trusted, "{trusted:?}");
-                        assert_eq!(
-                            (told.as_path(), instead.as_path()),
-                            (Path::new(link), Path::new("/secret"))
-                        );
-                    }
-                    Err(other) => panic!("{other}"),
+            let check = |written: &[&str], is_trusted: bool| match granted(
+                &root,
+                link,
+                &trusted(&root, written),
+            ) {
+                Ok(found) => assert!(is_trusted && found == secret, "{link} {written:?}"),
+                Err(GrantError::Link { link: told, instead }) => {
+                    assert!(!is_trusted, "{link} {written:?}");
+                    assert_eq!(told, Path::new(link));
+                    assert_eq!(instead, Path::new("/secret"));
                 }
-            }
+                Err(other) => panic!("{other}"),
+            };
+            check(&[], is_root);
+            check(&["/open", "/secret"], is_root);
+            check(&["/data"], false);
+            check(&["/open", "/"], false);
             for mode in [0o775, 0o757, 0o1777] {
-                fs::set_permissions(dir.path().join("data"), Permissions::from_mode(mode)).unwrap();
-                let found = by(&trusted(&root, STRANGER, ""));
-                assert!(matches!(found, Err(GrantError::Link { .. })), "{mode:o}: {found:?}");
+                fs::set_permissions(&data, Permissions::from_mode(mode)).unwrap();
+                check(&[], false);
             }
-            fs::set_permissions(dir.path().join("data"), Permissions::from_mode(0o755)).unwrap();
+            fs::set_permissions(&data, Permissions::from_mode(0o755)).unwrap();
+            if is_root {
+                // Another user may lead anywhere by it.
+                chown(&data, Some(STRANGER), None).unwrap();
+                check(&[], false);
+                chown(&data, Some(0), None).unwrap();
+            }
         }
+    }
+
+    #[test]
+    fn devices_are_in_dev_and_nowhere_else() {
+        let (dir, root) = host();
+        for name in ["dev", "dev/disk", "dev/shm"] {
+            fs::create_dir(dir.path().join(name)).unwrap();
+            fs::set_permissions(dir.path().join(name), Permissions::from_mode(0o755)).unwrap();
+        }
+        fs::set_permissions(dir.path().join("dev/shm"), Permissions::from_mode(0o1777)).unwrap();
+        fs::write(dir.path().join("dev/sda"), "").unwrap();
+        for (link, to) in [
+            ("dev/disk/one", "../sda"),
+            ("dev/lab", "/secret"),
+            ("dev/away", "lab/key"),
+            ("dev/shm/one", "../sda"),
+            ("open/back", "/dev/sda"),
+            ("dev/around", "/open/back"),
+        ] {
+            symlink(to, dir.path().join(link)).unwrap();
+        }
+        let open = |path: &str| open_device(root.as_fd(), Path::new(path));
+        assert!(
+            open("/dev/sda").is_ok() && open("/dev/disk/one").is_ok() && open("/dev/disk").is_ok()
+        );
+        for path in ["/dev/lab", "/dev/away", "/dev/shm/one", "/dev/around", "/secret"] {
+            assert!(matches!(open(path), Err(GrantError::Forbidden { .. })), "{path}");
+        }
+        assert!(matches!(open("/dev/none"), Err(GrantError::Find { .. })));
     }
 
     #[test]
     fn a_granted_path_leads_nowhere_above_the_root_and_not_to_the_root() {
         let (dir, root) = host();
-        let trusted = trusted(&root, STRANGER, "");
+        let trusted = trusted(&root, &[]);
         symlink("/", dir.path().join("data/root")).unwrap();
         symlink("../..", dir.path().join("data/above")).unwrap();
         for path in ["/", "/data/root", "/data/above"] {
@@ -456,7 +525,7 @@ mod tests {
         assert_eq!((is_safe("a/b/c"), is_safe("a/b")), (true, false));
         is_out_of_reach(&top.join("a/nothing"), own).unwrap_err();
         if own == 0 {
-            std::os::unix::fs::chown(top.join("a"), Some(STRANGER), None).unwrap();
+            chown(top.join("a"), Some(STRANGER), None).unwrap();
             assert!(!is_safe("a/b/c"), "its owner may change it");
         }
     }
@@ -464,7 +533,7 @@ mod tests {
     #[test]
     fn processes_of_the_host_are_not_granted() {
         let root = File::open("/").unwrap().into();
-        let trusted = trusted(&root, STRANGER, "");
+        let trusted = trusted(&root, &[]);
         for path in ["/proc", "/proc/self/root", "/proc/1/cwd", "/proc/sys/kernel"] {
             let found = granted(&root, path, &trusted);
             assert!(found.is_err(), "{path}");

@@ -189,7 +189,6 @@ pub struct Access {
     /// The lines, in the order of the file.
     pub rules: Vec<Rule>,
     /// The paths of the host that any computation of the task may write. A link that is found there may be a computation's.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub written: Vec<PathBuf>,
 }
 

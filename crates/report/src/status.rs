@@ -260,6 +260,8 @@ fn print_run(run: &Activity, now: Timestamp, out: &mut dyn Write) -> io::Result<
     }
     for (class, count) in &run.queued {
         let waits = if *count == 1 { "waits" } else { "wait" };
+        // The name of a directory that others may have made.
+        let class = harmless(class);
         writeln!(out, "  {} {waits} for a worker with {class}", counted(*count, "call"))?;
     }
     for ClaimedCall { worker, ticket, since } in run.claimed.iter().take(LINES) {

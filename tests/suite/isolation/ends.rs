@@ -4,9 +4,11 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 
 use rustix::process::{Signal, kill_process_group};
 
+use super::sight::{anew, as_each_user};
 use super::{executed, is_possible, lab, task};
 use crate::fifo::{Fifo, Never, make};
 use crate::lab::Lab;
+use crate::needs::needs;
 use crate::program::{Ran, Running};
 
 /// Both named pipes can be used in the sandbox.
@@ -175,4 +177,38 @@ fn many_at_once_share_launchers() {
     lab.ce_run(&["-j4"]).exit(0);
     assert_eq!(lab.output(), "17\n17\n17\n");
     assert!(lab.is_tidy());
+}
+
+/// A child that has left the group traces `exec`, so that the kernel tells its parent nothing of its end.
+const TRACED: &str = r#"
+import ctypes, os, sys, time
+libc = ctypes.CDLL(None)
+ready, done = os.pipe()
+exec_ = os.getpid()
+if os.fork() == 0:
+    os.setsid()
+    libc.ptrace(0x4206, exec_, 0, 0)
+    os.write(done, b'x')
+    while True: time.sleep(1000)
+os.read(ready, 1)
+open(sys.argv[2], 'w').write(open(sys.argv[1]).read())
+os._exit(0)"#;
+
+#[test]
+fn an_exec_that_its_own_child_traces_ends() {
+    if !is_possible() {
+        return;
+    }
+    needs(&["python3"]);
+    let program = format!("#!/usr/bin/env python3\n{TRACED}\n");
+    for access in ["", "read LAB/data\n"] {
+        let lab = task(access, "").file("computations/look/exec", &program).commit_again();
+        as_each_user(&lab, |user| {
+            let run = Running::start(&mut anew(&lab, user, &["-j1"]));
+            Ran::new(&lab, run.output()).exit(0);
+            assert_eq!(lab.output(), "17\n");
+        });
+        let run = Running::start(&mut anew(&lab, None, &["-j1", "--no-isolate"]));
+        Ran::new(&lab, run.output()).exit(0);
+    }
 }

@@ -3,8 +3,8 @@
 use std::fs;
 
 use super::is_possible;
-use super::reach::python;
-use super::sight::{as_each_user, evaluate};
+use super::reach::{CALLS, python};
+use super::sight::{anew, as_each_user, evaluate};
 use crate::lab::Lab;
 use crate::needs::needs;
 
@@ -199,4 +199,98 @@ fn inputs_of_every_kind_take_the_place_of_others() {
     let lab = lab.computation("tree", "a", "out/", tree).commit();
     lab.ce_run(&["-j1"]).exit(0);
     assert_eq!(lab.output(), "00\n00\n01\n00/\npart\n");
+}
+
+/// Reports all that a computation can observe and that is not of the whole host: files, the kernel's files about its namespaces, and
+/// what netlink tells of the network. Then it leaves as many traces as it can.
+const OBSERVE: &str = r#"
+import array, fcntl, glob, socket, struct
+before, out = open(sys.argv[1]).read(), open(sys.argv[2], 'w')
+def tell(name, seen): out.write(f'{name}: {seen}\n')
+def flags(file):
+    try:
+        bits = array.array('l', [0])
+        fcntl.ioctl(file, 0x80086601, bits)
+        return bits[0]
+    except OSError: return None
+def attempt(act):
+    try: return act()
+    except OSError as error: return error.errno
+home = os.environ['HOME']
+places = ['/', '/tmp', '/outputs', '/inputs', '/computation', '/dev', '/dev/shm', home, '/proc/self/fd/1', '/proc/self/fd/2']
+for place in places:
+    file = os.open(place, os.O_RDONLY) if 'fd' not in place else int(place[-1])
+    about = os.fstat(file)
+    tell(place, [oct(about.st_mode), about.st_uid, about.st_gid, about.st_nlink, about.st_size, about.st_blocks, flags(file),
+        attempt(lambda: os.listxattr(file)), attempt(lambda: sorted(os.listdir(place)))])
+    if file > 2: os.close(file)
+for name in 'dev snmp snmp6 netstat tcp tcp6 udp udp6 raw route arp igmp igmp6 if_inet6 ip6_flowlabel fib_trie dev_mcast'.split():
+    tell(name, attempt(lambda: open(f'/proc/self/net/{name}').read().split()))
+for pattern in '/proc/sys/net/**', '/proc/sys/user/*', '/proc/sys/kernel/*_next_id', '/proc/sys/kernel/*name', '/proc/sysvipc/*':
+    for path in sorted(glob.glob(pattern, recursive=True)):
+        if os.path.isfile(path): tell(path, attempt(lambda: open(path).read()))
+for name in 'limits environ cgroup oom_score_adj personality loginuid sessionid setgroups uid_map gid_map cmdline'.split():
+    tell(name, attempt(lambda: open(f'/proc/self/{name}').read().replace(sys.argv[1], 'INPUT')))
+# Numbers of mounts and of file systems in memory are those of the host.
+mounts = [line.split()[3:] for line in open('/proc/self/mountinfo')]
+tell('mounts', [line[1:] if line[1].startswith('/inputs') else line for line in mounts])
+tell('sockets', [line.split()[2:6] for line in open('/proc/self/net/unix')])
+tell('process', [os.getpid(), os.getppid(), os.getpgid(0), os.getsid(0), os.nice(0), sorted(os.sched_getaffinity(0)), os.umask(0)])
+def dump(protocol, kind, body=bytes(20)):
+    asked = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, protocol)
+    asked.settimeout(9)
+    asked.send(struct.pack('=IHHII', 16 + len(body), kind, 0x301, 1, 0) + body)
+    # Times of addresses, and counters that the files have, are in the answer, too.
+    return len(asked.recv(1 << 16))
+for kind in 18, 22, 26, 30, 34:
+    tell(f'netlink {kind}', attempt(lambda: dump(0, kind)))
+out.close()
+# The traces.
+for place in '/tmp', '/outputs', '/dev/shm', home, '/proc/self/fd/1':
+    file = os.open(place, os.O_RDONLY) if 'fd' not in place else 1
+    for act in (lambda: os.setxattr(file, 'user.mark', b'x'), lambda: os.utime(file, (1, 1)), lambda: os.fchmod(file, 0o711 if file > 2 else 0o600),
+            lambda: fcntl.ioctl(file, 0x40086602, array.array('l', [flags(file) | 0xc0])),
+            lambda: [open(f'{place}/{"n" * 200}{at}', 'w').close() for at in range(300)],
+            lambda: [os.unlink(f'{place}/{"n" * 200}{at}') for at in range(300)]):
+        try: act()
+        except (OSError, TypeError): pass
+for family, address in (socket.AF_INET, '127.9.8.7'), (socket.AF_INET6, '::1'):
+    try:
+        listener = socket.socket(family); listener.bind((address, 0)); listener.listen()
+        caller = socket.create_connection(listener.getsockname()[:2]); answer, _ = listener.accept()
+        for _ in range(9): caller.sendall(b'x' * 4096); answer.recv(4096)
+        socket.socket(family, socket.SOCK_DGRAM).sendto(b'x', (address, 9))
+    except OSError: pass
+for address in '192.0.2.1', '203.0.113.9':
+    try: socket.create_connection((address, 9), 1)
+    except OSError: pass
+try:
+    label = struct.pack('=16s4sBBHHHI', socket.inet_pton(socket.AF_INET6, '::1'), struct.pack('>I', 0x12345), 0, 1, 3, 60, 60, 0)
+    socket.socket(socket.AF_INET6, socket.SOCK_DGRAM).setsockopt(41, 32, label)
+except OSError: pass
+libc.msgget(7, 0o1600); libc.shmget(7, 4096, 0o1600); libc.semget(7, 1, 0o1600)
+os.nice(3)"#;
+
+#[test]
+fn the_second_call_observes_what_the_first_one_does() {
+    if !is_possible() {
+        return;
+    }
+    needs(&["python3"]);
+    let text = "Inputs: 'x'\n(keep (look INPUT('x'))[0] (look (look INPUT('x'))[0])[0])[0]";
+    // A document in a script that is as long as this would be written by a process of its own, after which a launcher is replaced.
+    let program = format!("#!/usr/bin/env python3\nimport sys\n{CALLS}{OBSERVE}\n");
+    let lab = Lab::task(text)
+        .computation("look", "a", "b", "")
+        .file("computations/look/exec", program)
+        .computation("keep", "a b", "c", r#"diff "$1" "$2" >"$3" || :"#)
+        .isolated()
+        .commit();
+    as_each_user(&lab, |user| {
+        let mut command = anew(&lab, user, &["-j1"]);
+        lab.finish(&mut command).exit(0);
+        let seen = lab.results().into_iter().find(|(name, _)| name.starts_with("c_look/")).unwrap();
+        assert!(String::from_utf8(seen.1).unwrap().lines().count() > 100, "it observes nothing");
+        assert_eq!(lab.output(), "");
+    });
 }

@@ -17,7 +17,7 @@ use crate::needs::{self, ROOT};
 use crate::program::through;
 
 /// Whether this is root, who may mount. Else the test is skipped.
-fn is_root() -> bool {
+pub(super) fn is_root() -> bool {
     let mut probe = Command::new("unshare");
     let is_root = rustix::process::getuid().is_root()
         && probe.args(["-m", "true"]).status().is_ok_and(|status| status.success());
@@ -161,7 +161,7 @@ fn what_a_computation_was_given_is_its_own_whatever_others_may_do() {
 
 #[test]
 fn the_group_of_a_shared_storage_has_what_is_made_there() {
-    let Some(lab) = lab("", r#"cat "$1" >"$2"; stat -c %g "$2" >>"$2""#) else { return };
+    let Some(lab) = lab("", r#"cat "$1" >"$2""#) else { return };
     if !is_root() {
         return;
     }
@@ -170,7 +170,7 @@ fn the_group_of_a_shared_storage_has_what_is_made_there() {
     std::os::unix::fs::chown(lab.path("storage"), None, Some(group)).unwrap();
     fs::set_permissions(lab.path("storage"), fs::Permissions::from_mode(0o2775)).unwrap();
     lab.ce_run(&[]).exit(0);
-    assert_eq!(lab.output(), format!("17\n{group}\n"));
+    assert_eq!(lab.output(), "17\n");
     let (name, _) =
         lab.results().into_iter().find(|(name, _)| name.starts_with("c_look/")).unwrap();
     let about = fs::metadata(lab.path("storage").join(name)).unwrap();

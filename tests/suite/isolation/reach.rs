@@ -20,7 +20,7 @@ use crate::needs::needs;
 use crate::program::through;
 
 /// Makes system calls by their names.
-const CALLS: &str = r#"
+pub(super) const CALLS: &str = r#"
 import ctypes, os, platform
 libc = ctypes.CDLL(None, use_errno=True)
 names = 'add_key request_key keyctl syslog bpf perf_event_open userfaultfd clone unshare kcmp'.split()

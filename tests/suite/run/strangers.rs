@@ -58,7 +58,10 @@ fn is_first(pid: Pid) -> bool {
 impl Target {
     /// The process of a program, if there is one now.
     fn of(self, program: Pid) -> Option<Pid> {
-        let launcher = || children(program).into_iter().find(|pid| is_launcher(*pid));
+        // Another one may be idle.
+        let executes =
+            |pid: &Pid| is_launcher(*pid) && !children(*pid).into_iter().all(is_launcher);
+        let launcher = || children(program).into_iter().find(executes);
         let (parent, is_it): (Pid, fn(Pid) -> bool) = match self {
             Self::Program => return Some(program),
             Self::Launcher => return launcher(),
@@ -203,8 +206,13 @@ fn killed_before_exec(isolated: bool) {
     let lab = if isolated { lab.isolated() } else { lab }.commit();
     let run = Running::start(&mut lab.evaluation(&["-j1"]));
     assert_eq!(fifo.line(), "here");
+    // The second call has no grants, and another launcher.
     let mut traced = vec![run.pid];
-    traced.extend([Target::Launcher, Target::Spawner].iter().filter_map(|it| it.of(run.pid)));
+    for launcher in children(run.pid).into_iter().filter(|pid| is_launcher(*pid)) {
+        traced.push(launcher);
+        traced
+            .extend(children(launcher).into_iter().filter(|it| is_launcher(*it) && !is_first(*it)));
+    }
     let mut strace = Command::new("strace");
     strace.args(["-f", "-o", "/dev/null", "-e", "inject=execve,execveat:signal=KILL"]);
     strace.args(traced.iter().flat_map(|pid| ["-p".to_owned(), pid.as_raw_nonzero().to_string()]));

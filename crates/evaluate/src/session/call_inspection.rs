@@ -453,7 +453,7 @@ impl InspectionSession {
             };
             match thread::Builder::new().spawn_scoped(scope, executing) {
                 Ok(executing) => executing.join(),
-                Err(error) => Ok(Err(ExecuteError::no_thread(error).into())),
+                Err(error) => Ok(Err(ExecuteError::no_thread(&error).into())),
             }
         });
         drop(relay);

@@ -129,7 +129,7 @@ impl SuspensionSession {
             let asking = || ask_suspended(storage, executor, suspension, program);
             match thread::Builder::new().spawn_scoped(scope, asking) {
                 Ok(asking) => asking.join(),
-                Err(error) => Ok(Err(ExecuteError::no_thread(error).into())),
+                Err(error) => Ok(Err(ExecuteError::no_thread(&error).into())),
             }
         })
         .unwrap_or_else(|panic| resume_unwind(panic))

@@ -25,8 +25,12 @@ use std::{env, fs, io, thread};
 use ce_files::umask;
 use ce_model::access::{Access, Rule};
 use jiff::Timestamp;
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, getpid, waitid};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitIdStatus, getpid, kill_process, pidfd_open,
+    waitid,
+};
 use wait4::Wait4;
 
 use self::host_resources::{Gpus, HostLock};
@@ -233,7 +237,7 @@ impl Executor for Local {
         let over = thread::scope(|scope| {
             let running = || run_command(groups, orphans, command);
             let thread = thread::Builder::new().spawn_scoped(scope, running);
-            Ok(thread.map_err(ExecuteError::no_thread)?.join())
+            Ok(thread.map_err(|error| ExecuteError::no_thread(&error))?.join())
         });
         Ok(over?.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?.status())
     }
@@ -363,12 +367,29 @@ fn wait(
 
 /// Waits until a process has ended, and leaves it a zombie. Returns how it ended.
 fn wait_for(pid: Pid) -> io::Result<Option<WaitIdStatus>> {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    // Older kernels have no such descriptors.
+    if let Ok(ended) = pidfd_open(pid, PidfdFlags::empty()) {
+        while poll(&mut [PollFd::new(&ended, PollFlags::IN)], None) == Err(Errno::INTR) {}
+        // A process that traces it would have to wait for it first.
+        while waitid(WaitId::Pid(pid), options | WaitIdOptions::NOHANG)?.is_none() {
+            let _gone = tracer_of(pid).map(|tracer| kill_process(tracer, Signal::KILL));
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
     loop {
-        match waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {
+        match waitid(WaitId::Pid(pid), options) {
             Err(Errno::INTR) => {}
             other => return Ok(other?),
         }
     }
+}
+
+/// The process that traces another one.
+fn tracer_of(pid: Pid) -> Option<Pid> {
+    let status = fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).ok()?;
+    let number = status.lines().find_map(|line| line.strip_prefix("TracerPid:"))?;
+    Pid::from_raw(number.trim().parse().ok()?)
 }
 
 /// Checks that the computation and its inputs are where they were verified: `exec` opens them by
@@ -541,7 +562,10 @@ fn begin(
         true => FailedAttempt::Over(broken(error)),
         false => FailedAttempt::Passing(error),
     };
-    let spec = SandboxSpec::of(invocation);
+    let spec = SandboxSpec::of(invocation).map_err(|error| {
+        let is_about_execution = error.is_about_execution();
+        or_passing(error, is_about_execution)
+    })?;
     let mut launcher = sandbox.ask(invocation, &spec).map_err(|error| {
         // A launcher shows granted devices, and else only what all executions have.
         let is_device = invocation.access.devices().any(|device| error.path() == Some(device));

@@ -91,7 +91,7 @@ impl TaskSandbox {
         token: &str,
         statuses: PathBuf,
     ) -> Result<Self, SandboxError> {
-        let spec = SandboxSpec::of(invocation);
+        let spec = SandboxSpec::of(invocation)?;
         let file = invocation.stage.path.join(format!("{token}.sandbox"));
         let step = |doing: &str, path: &Path| {
             let (doing, path) = (doing.to_owned(), path.to_owned());
@@ -385,8 +385,7 @@ fn make_namespaces(
     let stage = &spec.stage;
     let stage =
         open_verified(&below(OLD, &stage.path), stage.id).map_err(at(VERIFY, &stage.path))?;
-    let (user, stage) = SandboxUser::find(root.nobody.as_ref(), stage);
-    drop(stage);
+    let user = SandboxUser::find(root.nobody.as_ref(), &stage);
     let mask = umask(MASK);
     enter(root.complete(spec, user)?, TMP)?;
     umask(mask);
@@ -453,7 +452,8 @@ fn on_this_host(mut spec: SandboxSpec) -> Result<SandboxSpec, StepError> {
     for directory in SERVER_DIRECTORIES.iter().filter_map(env::var_os).map(PathBuf::from) {
         let is_shown = spec.binds.iter().any(|bind| bind.target.starts_with(&directory));
         if directory.is_dir() && !is_shown {
-            let (source, target) = (directory.clone(), directory);
+            let source = directory.canonicalize().map_err(at("find", &directory))?;
+            let target = directory;
             spec.binds.push(Bind { mode: BindMode::Write, source, id: None, target });
         }
     }

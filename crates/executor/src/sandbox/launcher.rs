@@ -17,6 +17,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::process::{
@@ -30,8 +31,8 @@ use signal_hook::consts::SIGCHLD;
 use super::SharedState;
 use super::host_answer::is_refusal;
 use super::launcher_processes::{
-    OLD, ProcessEnd, ProcessUsage, Reply, StepError, at, below, end_of, forked, hide, keep_only,
-    leave_streams, pipe, reap, reap_any, send, send_failed, unshare,
+    OLD, ProcessEnd, ProcessUsage, Reply, StepError, at, below, end_of, forked, hide, is_withheld,
+    keep_only, leave_streams, pipe, reap, reap_any, send, send_failed, unshare,
 };
 use super::mounts::{NEW, QUIET, SYSTEM, Shown, VERIFY, memory, open_place, show};
 use super::own_network::OwnNetwork;
@@ -103,11 +104,13 @@ pub(super) fn install_filter(filter: CallFilter) -> Result<(), StepError> {
 
 /// Executes what it is asked for; `alone`, without the network of the host.
 fn serve_requests(root: &PreparedRoot, alone: bool) -> Result<(), ProcessEnd> {
+    // Made before the network namespace, in which it would be seen.
+    let sockets = UnixStream::pair().map_err(at("make", "a socket"))?;
     let mut network = alone.then(OwnNetwork::start).transpose()?;
     let mut is_used = false;
     let ipc = IpcNamespace::new();
     let nobody = root.nobody.as_ref();
-    let spawner = ipc.as_ref().map(|_| Spawner::fork(nobody)).transpose()?;
+    let spawner = ipc.as_ref().map(|_| Spawner::fork(nobody, sockets)).transpose()?;
     // It ends processes of another user then.
     let keeps = nobody.map_or(CapabilitySet::empty(), |_| CapabilitySet::KILL);
     let mut init = NamespaceInit::start(keeps)?;
@@ -132,12 +135,12 @@ fn serve_requests(root: &PreparedRoot, alone: bool) -> Result<(), ProcessEnd> {
             None => None,
             Some(Exec::Own(exec)) => {
                 send(&Reply::Started(exec.as_raw_nonzero().get()));
-                send(&Reply::Ended(follow(exec)?));
+                send(&Reply::Ended(follow(exec, &mut init)?));
                 input.read_exact(&mut [0]).map_err(at("read", "standard input"))?;
                 // Reaped only after the last signal was sent, so that its number was not reused.
                 Some(reap(exec)?)
             }
-            Some(Exec::Spawned) => follow_spawned(spawner_of(&mut shared)?, &mut input)?,
+            Some(Exec::Spawned) => follow_spawned(spawner_of(&mut shared)?, &mut init, &mut input)?,
         };
         let others = init.end_all(|| match begun {
             Some(Exec::Spawned) => {
@@ -208,6 +211,7 @@ fn spawner_of(shared: &mut Option<SharedNamespaces>) -> Result<&mut Spawner, Pro
 /// with the spawner: somebody has killed that.
 fn follow_spawned(
     spawner: &mut Spawner,
+    init: &mut NamespaceInit,
     input: &mut impl Read,
 ) -> Result<Option<ProcessUsage>, ProcessEnd> {
     let stdin = io::stdin();
@@ -215,8 +219,13 @@ fn follow_spawned(
         let mut fds = [PollFd::new(spawner, PollFlags::IN), PollFd::new(&stdin, PollFlags::IN)];
         match poll(&mut fds, None) {
             Ok(_) if !fds[0].revents().is_empty() => {
-                send(&spawner.failure().map_err(|_| ProcessEnd::Over)?);
-                return Ok(None);
+                match spawner.hear().map_err(|_| ProcessEnd::Over)? {
+                    Reply::Withheld => init.kill_all()?,
+                    failed => {
+                        send(&failed);
+                        return Ok(None);
+                    }
+                }
             }
             Ok(_) => break,
             Err(Errno::INTR) => {}
@@ -259,13 +268,13 @@ fn open_log_as_user<'a>(
 ) -> Result<(SandboxUser<'a>, File), StepError> {
     let stage = open_verified(&below(OLD, &spec.stage.path), spec.stage.id)
         .map_err(at(VERIFY, &spec.stage.path))?;
-    let open = |stage: &OwnedFd| open_log(stage, &spec.log).map_err(at("write", spec.log()));
-    // As this process has it, to make it, and then as that of the execution, which may open it again by its descriptor.
-    let log = open(&stage)?;
-    match SandboxUser::find(root.nobody.as_ref(), stage) {
-        (user @ SandboxUser::Nobody(_), stage) => Ok((user, open(&stage)?)),
-        (user, _) => Ok((user, log)),
+    let log = open_log(&stage, &spec.log).map_err(at("write", spec.log()))?;
+    let user = SandboxUser::find(root.nobody.as_ref(), &stage);
+    if let SandboxUser::Nobody(nobody) = user {
+        // It may open the log again by its descriptor.
+        nobody.give(&log, &spec.log())?;
     }
+    Ok((user, log))
 }
 
 /// The namespaces in which a process is forked.
@@ -301,7 +310,7 @@ fn enter_shared(
 
 /// Waits for the end of a child, and leaves it a zombie. Returns its exit status, or minus a
 /// signal. Ends this process if its parent has ended.
-fn follow(child: Pid) -> Result<i32, StepError> {
+fn follow(child: Pid, init: &mut NamespaceInit) -> Result<i32, StepError> {
     let ended = pidfd_open(child, PidfdFlags::empty()).map_err(at("watch a process", ""))?;
     let input = io::stdin();
     loop {
@@ -313,6 +322,9 @@ fn follow(child: Pid) -> Result<i32, StepError> {
             Err(Errno::INTR) => {}
             Err(error) => return Err(at("wait", "")(error)),
         }
+    }
+    if is_withheld(child)? {
+        init.kill_all()?;
     }
     end_of(child, WaitIdOptions::EXITED | WaitIdOptions::NOWAIT)
 }
@@ -343,7 +355,7 @@ fn prepare_exec(
         setpgid(None, None).map_err(at("make a process group", ""))?;
     }
     if let (SandboxUser::Nobody(nobody), Some(terminal)) = (user, &terminal) {
-        nobody.give(terminal)?;
+        nobody.give(terminal, Path::new("the terminal"))?;
     }
     match place {
         ForkPlace::Own => {
@@ -457,6 +469,12 @@ impl NamespaceInit {
         }
     }
 
+    /// Kills all other processes, before `exec` is reaped: one that traces it keeps its end from its parent.
+    fn kill_all(&mut self) -> Result<(), StepError> {
+        self.asks.write_all(b"e").map_err(at("ask", "number one"))?;
+        self.hear().map(drop).map_err(at("hear of", "number one"))
+    }
+
     /// Waits until an input can be read. Ends the launcher if the first process has ended: somebody has killed it.
     fn live_until_readable(&self, input: &impl AsFd) -> Result<(), ProcessEnd> {
         loop {
@@ -544,8 +562,12 @@ fn serve_as_init(
     mut tells: &File,
     numbers: Option<&File>,
 ) -> Result<(), StepError> {
-    let (mut bell, rings) = UnixStream::pair().map_err(at("make", "a socket"))?;
-    bell.set_nonblocking(true).map_err(at("make", "a socket"))?;
+    // No socket: it would be seen in the network namespace of executions.
+    let (bell, rings) = pipe()?;
+    for end in [&bell, &rings] {
+        fcntl_setfl(end, OFlags::NONBLOCK).map_err(at("make", "a pipe"))?;
+    }
+    let mut bell = File::from(bell);
     signal_hook::low_level::pipe::register(SIGCHLD, rings).map_err(at("watch processes", ""))?;
     let mut tell = |word| tells.write_all(&[word]).map_err(at("tell", "the launcher"));
     tell(ALONE)?;

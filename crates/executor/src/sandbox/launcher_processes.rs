@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use fork::{Fork, fork};
 use rustix::cmsg_space;
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -22,7 +23,8 @@ use rustix::net::{
 };
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{
-    DumpableBehavior, Pid, WaitId, WaitIdOptions, WaitOptions, set_dumpable_behavior, wait, waitid,
+    DumpableBehavior, Pid, PidfdFlags, WaitId, WaitIdOptions, WaitOptions, pidfd_open,
+    set_dumpable_behavior, wait, waitid,
 };
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 use rustix::thread::UnshareFlags;
@@ -150,6 +152,19 @@ pub(super) fn end_of(child: Pid, options: WaitIdOptions) -> Result<i32, StepErro
     ended.ok_or_else(|| at("wait", "")(Errno::CHILD))
 }
 
+/// Whether a child that has ended is kept from its parent: a process that traces it would have to wait for it first.
+pub(super) fn is_withheld(child: Pid) -> Result<bool, StepError> {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+    waitid(WaitId::Pid(child), options).map(|ended| ended.is_none()).map_err(at("wait", ""))
+}
+
+/// Waits until a child has ended. Returns whether that is kept from its parent.
+pub(super) fn ends_withheld(child: Pid) -> Result<bool, StepError> {
+    let ended = pidfd_open(child, PidfdFlags::empty()).map_err(at("watch a process", ""))?;
+    while poll(&mut [PollFd::new(&ended, PollFlags::IN)], None) == Err(Errno::INTR) {}
+    is_withheld(child)
+}
+
 /// Waits for any child and reaps it.
 pub(super) fn reap_any() -> Result<(), StepError> {
     wait(WaitOptions::empty()).map(|_ended| ()).map_err(at("wait", ""))
@@ -194,6 +209,8 @@ pub(super) enum Reply {
     Started(i32),
     /// `exec` ended: an exit status, or minus a signal. The number of its group is not reused yet.
     Ended(i32),
+    /// `exec` has ended, and a process that traces it keeps that from its parent. For the launcher only.
+    Withheld,
     /// An execution could not begin.
     Over,
     /// No process of the execution runs any more: what all of them used.
@@ -239,6 +256,7 @@ impl Reply {
                 frame.put(b"E");
                 frame.put(&status.to_le_bytes());
             }
+            Self::Withheld => frame.put(b"W"),
             Self::Over => frame.put(b"O"),
             Self::Used(used) | Self::Last(used) => {
                 let ProcessUsage { user, system, peak } = used;
@@ -263,6 +281,7 @@ impl Reply {
             }
             b"S" => Self::Started(i32::from_le_bytes(parts.array()?)),
             b"E" => Self::Ended(i32::from_le_bytes(parts.array()?)),
+            b"W" => Self::Withheld,
             b"O" => Self::Over,
             kind @ (b"U" | b"L") => {
                 let [user, system, peak] = [parts.number()?, parts.number()?, parts.number()?];
@@ -402,6 +421,7 @@ mod tests {
             Reply::Failed("bind".to_owned(), "/a b\n".into(), 13),
             Reply::Started(10),
             Reply::Ended(-9),
+            Reply::Withheld,
             Reply::Over,
             Reply::Used(used),
             Reply::Last(used),

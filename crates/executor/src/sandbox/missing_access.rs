@@ -182,7 +182,6 @@ mod tests {
                 bind(BindMode::Write, "/data/out"),
                 bind(BindMode::Write, TMP),
             ],
-            written: Vec::new(),
         };
         let lacking = lacking_in(&spec, log, |path| !path.starts_with("/nowhere"));
         lacking.iter().map(ToString::to_string).collect()

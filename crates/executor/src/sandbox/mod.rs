@@ -40,6 +40,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use ce_files::umask;
+use ce_files::walk::GrantError;
 use ce_model::access::Access;
 use ce_model::exit::Explain;
 use rustix::io::Errno;
@@ -72,6 +73,24 @@ pub enum SandboxError {
     #[error("the launcher does not answer")]
     Lost(#[source] io::Error),
 }
+
+impl From<GrantError> for SandboxError {
+    fn from(error: GrantError) -> Self {
+        let (doing, path, source) = match error {
+            GrantError::Link { link, instead } => {
+                let link = link.display();
+                let doing = format!("{FOLLOW}{link}, which a computation could have made, to");
+                (doing, instead, Errno::PERM.into())
+            }
+            GrantError::Forbidden { place, .. } => ("grant".to_owned(), place, Errno::PERM.into()),
+            GrantError::Find { path, source } => ("find".to_owned(), path, source),
+        };
+        Self::Step { doing, path, source }
+    }
+}
+
+/// The beginning of the step that fails at a link of a granted path.
+const FOLLOW: &str = "follow the link ";
 
 impl SandboxError {
     /// A reply of a launcher in place of the one that was expected.
@@ -153,7 +172,7 @@ impl Explain for SandboxError {
             "create namespaces" if space => {
                 Some("sysctl user.max_user_namespaces is 0 or used up; raise it")
             }
-            root::FOLLOW => Some("grant that path itself in its access"),
+            follow if follow.starts_with(FOLLOW) => Some("grant that path itself in its access"),
             "create namespaces" | "write" | "make private the mounts below" => Some(
                 "allow user namespaces: sysctl kernel.unprivileged_userns_clone=1 (Debian) or \
                  kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu); in a container, its seccomp \

@@ -93,6 +93,7 @@ pub(super) fn join(mounts: &OwnedFd) -> Result<(), StepError> {
 }
 
 /// A file or directory that is shown below the root of an execution.
+#[derive(Clone, Copy)]
 pub(super) struct Shown<'a> {
     pub(super) source: &'a OwnedFd,
     /// The path below the root.
@@ -115,7 +116,7 @@ pub(super) fn show(root: &str, shown: Shown<'_>) -> Result<(), StepError> {
     let point = || open_mount_point(top.as_fd(), target, is_dir).map_err(at("make", target));
     let place = point()?;
     let mut is_recursive = recursive;
-    let mount = loop {
+    let shown = loop {
         match detached(source, is_recursive, owners) {
             Ok(mount) => {
                 let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH
@@ -136,21 +137,45 @@ pub(super) fn show(root: &str, shown: Shown<'_>) -> Result<(), StepError> {
     };
     // What is mounted on the host from now on would not have the flags.
     let private = MountPropagationFlags::REC | MountPropagationFlags::PRIVATE;
-    mount_change(opened(&mount), private).map_err(at("make private", target))?;
-    restrict(&opened(&mount), flags)?;
+    mount_change(opened(&shown), private).map_err(at("make private", target))?;
+    restrict(&opened(&shown), flags)?;
     if is_recursive {
         let name = below(root, target);
         for inner in mounts_below(&name)? {
             let path = inner.name.strip_prefix(&name).unwrap_or(&inner.name);
-            let found = open_below(mount.as_fd(), path).map_err(at("find", &inner.name))?;
+            let found = open_below(shown.as_fd(), path).map_err(at("find", &inner.name))?;
             if mount_id(&found)? != inner.id {
                 return Err(at("find again", &inner.name)(Errno::STALE));
             }
-            restrict(&opened(&found), flags)?;
+            if inner.kind == b"proc" {
+                // It has processes of the host.
+                let empty = QUIET | MountFlags::RDONLY;
+                mount("tmpfs", opened(&found), "tmpfs", empty, c"mode=0555")
+                    .map_err(at("cover", &inner.name))?;
+            }
+            let is_of_kernel = KERNEL.iter().any(|kind| inner.kind == kind.as_bytes());
+            let closed = if is_of_kernel { MountFlags::RDONLY } else { MountFlags::empty() };
+            restrict(&opened(&found), flags | closed)?;
         }
     }
     Ok(())
 }
+
+/// The file systems by which the kernel is controlled.
+const KERNEL: [&str; 12] = [
+    "proc",
+    "sysfs",
+    "cgroup",
+    "cgroup2",
+    "debugfs",
+    "tracefs",
+    "securityfs",
+    "configfs",
+    "bpf",
+    "efivarfs",
+    "selinuxfs",
+    "pstore",
+];
 
 /// The number of the mount that an open file or directory is on.
 fn mount_id(place: &OwnedFd) -> Result<u64, StepError> {
@@ -194,6 +219,8 @@ pub(super) struct Mount {
     pub(super) name: PathBuf,
     /// Whether nothing can be written there.
     pub(super) is_read_only: bool,
+    /// The type of its file system.
+    kind: Vec<u8>,
 }
 
 impl Mount {
@@ -205,7 +232,9 @@ impl Mount {
         // After the device and the part of its file system that is mounted.
         let name = unescape(words.nth(2)?);
         let is_read_only = words.next()?.split(|byte| *byte == b',').any(|word| word == b"ro");
-        Some(Self { id, parent, name, is_read_only })
+        // After optional fields, which a dash ends.
+        let kind = words.skip_while(|word| *word != b"-").nth(1).unwrap_or_default().to_owned();
+        Some(Self { id, parent, name, is_read_only, kind })
     }
 
     /// Whether another mount, on the same one, is between it and its name.
@@ -216,8 +245,11 @@ impl Mount {
                 && other.id != other.parent
                 && self.name.starts_with(&other.name)
         });
+        // Another one may be on its very root.
+        let is_below =
+            all.iter().any(|it| it.parent == self.id && it.id != self.id && it.name == self.name);
         let parent = all.iter().find(|other| other.id == self.parent && other.id != self.id);
-        is_covered || parent.is_some_and(|parent| parent.is_covered(all))
+        is_covered || is_below || parent.is_some_and(|parent| parent.is_covered(all))
     }
 }
 
@@ -275,10 +307,10 @@ mod tests {
     fn a_mount_that_no_name_leads_to_is_covered() {
         let text = "1 1 0:1 / / rw\n2 1 0:2 / /a rw\n3 2 0:3 / /a/b rw\n4 3 0:4 / /a/b/c rw\n\
                     5 2 0:5 / /a/bc rw\n6 1 0:6 / /d/e rw\n7 1 0:7 / /d rw\n8 7 0:8 / /d/f rw\n\
-                    9 3 0:9 / /a/b rw";
+                    9 3 0:9 / /a/b rw\n10 2 0:9 / /a/x rw\n11 10 0:9 / /a/x rw";
         let all: Vec<Mount> = text.lines().filter_map(|it| Mount::parse(it.as_bytes())).collect();
         let covered = all.iter().filter(|it| it.is_covered(&all)).map(|it| it.id);
-        assert_eq!(covered.collect::<Vec<_>>(), [4, 6], "below a mount on the same place");
+        assert_eq!(covered.collect::<Vec<_>>(), [3, 4, 6, 10], "below a mount on the same place");
     }
 
     #[test]

@@ -13,8 +13,9 @@ use rustix::thread::UnshareFlags;
 
 use super::launcher_processes::{OLD, StepError, at, below, unshare};
 
-/// The counters of a namespace. Nobody can use a socket to reach anything, or try to, so that none of them changes.
-const COUNTERS: [&str; 3] = ["dev", "snmp", "snmp6"];
+/// The counters of a namespace, and what stays there without a socket. Nobody can use a socket to reach anything, or try to, so that none of
+/// them changes.
+const COUNTERS: [&str; 4] = ["dev", "snmp", "snmp6", "ip6_flowlabel"];
 
 /// The largest text of counters that is compared.
 const MAX_TEXT: usize = 64 << 10;

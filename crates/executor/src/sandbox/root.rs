@@ -16,7 +16,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use ce_files::walk::{GrantError, TrustedLinks, open_granted};
+use ce_files::walk::{GrantError, open_below, open_device};
 use rustix::fs::{
     AtFlags, CWD, Dir, FileType, Mode, OFlags, fstat, mkdirat, mknodat, openat, readlinkat, stat,
     unlinkat,
@@ -125,22 +125,19 @@ impl PreparedRoot {
             hide_secrets(&below(root, Path::new("/etc")))?;
         }
         let host = open_place(OLD)?;
-        let trusted = TrustedLinks::of(geteuid().as_raw(), host.as_fd(), &spec.written);
         for bind in &spec.binds {
             let source = match bind.id {
                 Some(id) => open_verified(&below(OLD, &bind.source), id)
                     .map_err(at(VERIFY, &bind.source))?,
-                None => {
-                    let writes = bind.mode == BindMode::Write;
-                    open_granted(host.as_fd(), &bind.source, writes, &trusted)
-                        .map_err(grant_error)?
-                }
+                // What has become a link meanwhile leads nowhere.
+                None => open_below(host.as_fd(), &bind.source).map_err(at("find", &bind.source))?,
             };
             let flags = match bind.mode {
                 BindMode::Read => QUIET | MountFlags::RDONLY,
                 BindMode::Write => QUIET,
             };
             let recursive = bind.id.is_none();
+            let owners = identity.prepare(bind, &source)?;
             show(root, Shown { source: &source, target: &bind.target, recursive, flags, owners })?;
         }
         if root == NEW {
@@ -184,19 +181,6 @@ fn mounted<'a>(parts: impl Iterator<Item = &'a SystemPart>) -> impl Iterator<Ite
         SystemPart::Mounted(name) => Some(name.as_path()),
         SystemPart::Link { .. } => None,
     })
-}
-
-/// The step that fails at a link which a computation could have made.
-pub(super) const FOLLOW: &str =
-    "follow a link of a granted path that a computation could have made, to";
-
-/// Returns the step that could not be made for a granted path.
-fn grant_error(error: GrantError) -> StepError {
-    match error {
-        GrantError::Link { instead, .. } => at(FOLLOW, instead)(Errno::PERM),
-        GrantError::Forbidden { place, .. } => at("grant", place)(Errno::PERM),
-        GrantError::Find { path, source } => at("find", path)(source),
-    }
 }
 
 /// Makes a path the root, read-only, lets go of everything else, and goes to a directory.
@@ -311,7 +295,6 @@ fn show_entry(
     let entry = openat(place, word, flags, Mode::empty()).map_err(at("find", name))?;
     let stat = fstat(&entry).map_err(at("look at", name))?;
     let kind = FileType::from_raw_mode(stat.st_mode);
-    let target = below(NEW, name);
     if points.are_below(name) {
         return match kind {
             FileType::Directory => directory(NEW, name).map(|_| Some(entry)),
@@ -323,13 +306,10 @@ fn show_entry(
             _ => Ok(None),
         };
     }
-    match kind {
-        FileType::Symlink => {
-            let to = readlinkat(&entry, "", Vec::new()).map_err(at("read the link", name))?;
-            symlink(OsStr::from_bytes(to.to_bytes()), target).map_err(at("link", name))?;
-            return Ok(None);
-        }
-        _ => {}
+    if kind == FileType::Symlink {
+        let to = readlinkat(&entry, "", Vec::new()).map_err(at("read the link", name))?;
+        symlink(OsStr::from_bytes(to.to_bytes()), below(NEW, name)).map_err(at("link", name))?;
+        return Ok(None);
     }
     let flags = QUIET | MountFlags::RDONLY;
     show(NEW, Shown { source: &entry, target: name, recursive: false, flags, owners })?;
@@ -463,10 +443,14 @@ fn make_devices(dev: &Path, granted: &[PathBuf], nobody: bool) -> Result<(), Ste
     fs::create_dir(dev).map_err(at("make", dev))?;
     mount("tmpfs", dev, "tmpfs", MountFlags::NOSUID, c"mode=0755").map_err(at("mount", dev))?;
     let host = open_place(OLD)?;
-    let trusted = TrustedLinks::of(geteuid().as_raw(), host.as_fd(), &[]);
     let usual = DEVICES.iter().map(|name| Path::new("/dev").join(name));
     for name in usual.chain(granted.iter().cloned()) {
-        let found = open_granted(host.as_fd(), &name, true, &trusted).map_err(grant_error)?;
+        let found = open_device(host.as_fd(), &name).map_err(|error| match error {
+            GrantError::Find { path, source } => at("find", path)(source),
+            GrantError::Link { .. } | GrantError::Forbidden { .. } => {
+                at("grant", &name)(io::Error::from(Errno::PERM))
+            }
+        })?;
         let source = opened(&found);
         let target = dev.join(name.strip_prefix("/dev").unwrap_or(&name));
         let parent = target.parent().unwrap_or(dev);

@@ -18,17 +18,19 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 
 use super::launcher_processes::{
-    OLD, ProcessEnd, ProcessUsage, Reply, StepError, at, below, end_of, forked, keep_only, reap,
-    reap_any, receive_message, send, send_message, unshare,
+    OLD, ProcessEnd, ProcessUsage, Reply, StepError, at, below, end_of, ends_withheld, forked,
+    keep_only, reap, reap_any, receive_message, send, send_message, unshare,
 };
 use super::mounts::{NEW, QUIET, SYSTEM, attach, detached, join, restrict};
 use super::root::{MEMORY_POINTS, PreparedRoot, enter, mount_memory};
-use super::spec::{Bind, BindMode, INPUTS, SandboxSpec, TMP};
+use super::spec::{Bind, BindMode, COMPUTATION, SandboxSpec, TMP};
 use super::user::{Nobody, SandboxUser};
 use crate::invocation::open_verified;
 use rustix::fs::{Stat, fstat};
 use rustix::io::Errno;
-use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_change, unmount,
+};
 use rustix::process::{
     Pid, Signal, WaitIdOptions, chdir, kill_process, set_parent_process_death_signal,
 };
@@ -83,10 +85,12 @@ impl SharedNamespaces {
         }
         let mounts = spec.binds.iter().map(|bind| {
             let directory = open_verified(&below(OLD, &bind.source), bind.id?).ok()?;
-            let mount = if self.shown.contains(bind) && !bind.target.starts_with(INPUTS) {
+            // The number of a directory that was removed may be that of a new one.
+            let mount = if self.shown.contains(bind) && bind.target == Path::new(COMPUTATION) {
                 None
             } else {
-                Some(detached(&directory, bind.mode == BindMode::Write, user.owners()).ok()?)
+                let owners = user.prepare(bind, &directory).ok()?;
+                Some(detached(&directory, bind.mode == BindMode::Write, owners).ok()?)
             };
             Some((bind, mount))
         });
@@ -117,6 +121,8 @@ impl SharedNamespaces {
             let Some(mount) = mount else { continue };
             attach(&mount, &bind.target).map_err(at("bind", &bind.source))?;
             self.shown.push(bind.clone());
+            let private = MountPropagationFlags::REC | MountPropagationFlags::PRIVATE;
+            mount_change(&bind.target, private).map_err(at("make private", &bind.target))?;
             let read_only = match bind.mode {
                 BindMode::Read => MountFlags::RDONLY,
                 BindMode::Write => MountFlags::empty(),
@@ -238,8 +244,10 @@ pub(super) struct Spawner {
 
 impl Spawner {
     /// Forks it, before the launcher has a process namespace for its children.
-    pub(super) fn fork(nobody: Option<&Nobody>) -> Result<Self, ProcessEnd> {
-        let (socket, other) = UnixStream::pair().map_err(at("make", "a socket"))?;
+    pub(super) fn fork(
+        nobody: Option<&Nobody>,
+        (socket, other): (UnixStream, UnixStream),
+    ) -> Result<Self, ProcessEnd> {
         let Some(pid) = forked()? else {
             drop(socket);
             let namespace = nobody.map(|nobody| nobody.namespace.as_fd());
@@ -264,8 +272,8 @@ impl Spawner {
         send_message(self.socket.get_ref(), &message, &[log.as_fd()])
     }
 
-    /// Returns the reason why nothing was begun. Readable only then.
-    pub(super) fn failure(&mut self) -> io::Result<Reply> {
+    /// Returns the reason why nothing was begun, or that the end of an execution is withheld. Readable only then.
+    pub(super) fn hear(&mut self) -> io::Result<Reply> {
         Reply::read(&mut self.socket)
     }
 
@@ -317,6 +325,9 @@ fn serve(mut socket: &UnixStream, nobody: Option<&Nobody>) -> Result<(), StepErr
                     Ok(pid) => {
                         exec = Some(pid);
                         send(&Reply::Started(pid.as_raw_nonzero().get()));
+                        if ends_withheld(pid)? {
+                            socket.write_all(&Reply::Withheld.frame()).map_err(failed())?;
+                        }
                         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
                         send(&Reply::Ended(end_of(pid, options)?));
                     }

@@ -4,12 +4,15 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::mem;
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use super::SandboxError;
 use super::launcher_processes::{Frame, Parts};
 use crate::invocation::{DIRECTORY, InputFile, Invocation, VerifiedPath};
+use ce_files::walk::{GrantError, TrustedLinks, open_granted};
 use ce_model::access::{Access, Rule};
 use ce_model::name::numbered;
 
@@ -62,7 +65,7 @@ impl BindMode {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Bind {
     pub(super) mode: BindMode,
-    /// The path on the host, which a launcher has below another root.
+    /// Free of symbolic links: it is looked up below another root, through none.
     pub(super) source: PathBuf,
     /// The file or directory that must be there, if it is known.
     pub(super) id: Option<(u64, u64)>,
@@ -106,13 +109,11 @@ pub(crate) struct SandboxSpec {
     pub(super) root: Option<usize>,
     /// In the order of their targets.
     pub(super) binds: Vec<Bind>,
-    /// The paths of the host that computations of the task may write, so that links there may be theirs.
-    pub(super) written: Vec<PathBuf>,
 }
 
 impl SandboxSpec {
-    /// Specifies what an invocation may see, and nothing else.
-    pub(crate) fn of(invocation: &Invocation) -> Self {
+    /// Specifies what an invocation may see, and nothing else. Granted paths are followed now, by links that no computation can have made.
+    pub(crate) fn of(invocation: &Invocation) -> Result<Self, SandboxError> {
         let Invocation { tree, inputs, outputs, work, outbox, stage, log, access, .. } = invocation;
         let own: [Bind; OWN] = [
             Bind::verified(BindMode::Read, tree, COMPUTATION.into()),
@@ -125,10 +126,20 @@ impl SandboxSpec {
         for (input, point) in inputs.iter().zip(&points) {
             binds.push(Bind::verified(BindMode::Read, &input.file, point.path()));
         }
+        let host = File::open("/").map_err(|source| SandboxError::Step {
+            doing: "open".to_owned(),
+            path: "/".into(),
+            source,
+        })?;
+        let trusted = TrustedLinks::of(host.as_fd(), &access.written);
+        let granted = |mode, path: &Path| -> Result<Bind, GrantError> {
+            let (_, source) = open_granted(host.as_fd(), path, mode == BindMode::Write, &trusted)?;
+            Ok(Bind { mode, source, id: None, target: path.to_owned() })
+        };
         for rule in &access.rules {
             match rule {
-                Rule::Read(path) => binds.push(Bind::granted(BindMode::Read, path)),
-                Rule::Write(path) => binds.push(Bind::granted(BindMode::Write, path)),
+                Rule::Read(path) => binds.push(granted(BindMode::Read, path)?),
+                Rule::Write(path) => binds.push(granted(BindMode::Write, path)?),
                 Rule::Network => binds.extend(resolver(root.is_some())),
                 // The launcher has the devices. The others are in the environment, and in the root.
                 Rule::Device(_) | Rule::Env(_) | Rule::Path(_) | Rule::Root(_) | Rule::Suspend => {}
@@ -160,7 +171,7 @@ impl SandboxSpec {
             terminal.clone_from(&inspection.terminal);
             environment.extend(std::env::var_os(TERM).map(|name| (TERM.into(), name)));
         }
-        Self {
+        Ok(Self {
             exec,
             arguments,
             environment,
@@ -170,8 +181,7 @@ impl SandboxSpec {
             inputs: points,
             root,
             binds,
-            written: access.written.clone(),
-        }
+        })
     }
 
     /// Whether it shows nothing but what every execution sees: its own directories and its inputs.
@@ -223,7 +233,6 @@ impl SandboxSpec {
         let ids: Vec<Vec<u8>> = self.binds.iter().map(|bind| bytes(bind.id)).collect();
         frame.put_all(ids.iter().map(|id| OsStr::from_bytes(id)));
         frame.put_all(self.binds.iter().map(|bind| bind.target.as_os_str()));
-        frame.put_all(self.written.iter().map(|path| path.as_os_str()));
         frame.write(to)
     }
 
@@ -255,20 +264,7 @@ impl SandboxSpec {
                 target: target.into(),
             });
         }
-        let written = parts.names()?.into_iter().map(PathBuf::from).collect();
-        let own = Self {
-            exec,
-            arguments,
-            environment,
-            stage,
-            log,
-            terminal,
-            inputs,
-            root,
-            binds,
-            written,
-        };
-        Ok(Some(own))
+        Ok(Some(Self { exec, arguments, environment, stage, log, terminal, inputs, root, binds }))
     }
 }
 
@@ -277,9 +273,9 @@ impl Bind {
         Self { mode, source: source.path.clone(), id: Some(source.id), target }
     }
 
-    /// Binds a path granted by a line of `access`, under its own name.
-    fn granted(mode: BindMode, path: &Path) -> Self {
-        Self { mode, source: path.to_owned(), id: None, target: path.to_owned() }
+    /// Whether it is a directory that nobody but the execution uses while it runs.
+    pub(super) fn is_own(&self) -> bool {
+        self.id.is_some() && [OUTPUTS, TMP].iter().any(|own| self.target == Path::new(own))
     }
 }
 
@@ -363,7 +359,6 @@ mod tests {
                 .into(),
             root: Some(1),
             binds: vec![bind(BindMode::Read, None), bind(BindMode::Write, Some((2, 3)))],
-            written: vec!["/w".into()],
         };
         let mut sent = Vec::new();
         spec.write(&mut sent).unwrap();

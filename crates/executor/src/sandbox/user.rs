@@ -2,7 +2,8 @@
 //!
 //! So the kernel decides what of the system they may read, at each access. In a user namespace that all executions of a launcher
 //! share, nobody is root, and root is nobody. What an execution was given is shown by mounts with the same exchange: what root has
-//! there is nobody's, and what nobody makes is root's on the disk.
+//! there is nobody's, and what nobody makes is root's on the disk. What it makes for itself, and its outputs, are nobody's on the disk,
+//! until they are sealed.
 //!
 //! The launcher itself stays root outside of that namespace. It must never write what `/proc/sys` has of the host.
 
@@ -12,7 +13,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::fchown;
+use rustix::fs::{AtFlags, Dir, Mode, OFlags, chownat, openat};
 use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Gid, Uid, geteuid, set_dumpable_behavior};
 use rustix::thread::{
@@ -24,6 +25,7 @@ use rustix::thread::{
 use super::host_answer::is_refusal;
 use super::launcher_processes::{ProcessEnd, StepError, at, forked, pipe, reap, unshare};
 use super::mounts::exchanged;
+use super::spec::Bind;
 
 /// The number of nobody outside, and of root inside.
 const NOBODY: u32 = 65534;
@@ -80,10 +82,28 @@ impl Nobody {
             .map_err(at("enter the namespace of users", ""))
     }
 
-    /// Gives a file to nobody.
-    pub(super) fn give(&self, file: &File) -> Result<(), StepError> {
+    /// Gives a file or directory to nobody, on the disk.
+    pub(super) fn give(&self, file: &impl AsFd, path: &Path) -> Result<(), StepError> {
         let (user, group) = (Uid::from_raw(NOBODY), Gid::from_raw(NOBODY));
-        fchown(file, Some(user), Some(group)).map_err(at("give away", "the terminal"))
+        chownat(file, "", Some(user), Some(group), AtFlags::EMPTY_PATH)
+            .map_err(at("give away", path))
+    }
+
+    /// Gives a directory to nobody, with those that were made in it for outputs.
+    pub(super) fn give_directory(&self, directory: &OwnedFd, path: &Path) -> Result<(), StepError> {
+        self.give(directory, path)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let entries = openat(directory, ".", flags, Mode::empty()).and_then(Dir::new);
+        for entry in entries.map_err(at("list", path))? {
+            let entry = entry.map_err(at("list", path))?;
+            let name = entry.file_name();
+            if name != c"." && name != c".." {
+                let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                let entry = openat(directory, name, flags, Mode::empty());
+                self.give(&entry.map_err(at("find", path))?, path)?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -163,12 +183,27 @@ pub(super) enum SandboxUser<'a> {
 }
 
 impl<'a> SandboxUser<'a> {
-    /// Returns the user of an execution, and the directory of its log as that user has it.
-    pub(super) fn find(nobody: Option<&'a Nobody>, stage: OwnedFd) -> (Self, OwnedFd) {
-        let Some(nobody) = nobody else { return (Self::Own, stage) };
-        match exchanged(&stage, &nobody.namespace) {
-            Ok(stage) => (Self::Nobody(nobody), stage),
-            Err(_) => (Self::Root(nobody), stage),
+    /// Returns the user of an execution whose log is in this directory.
+    pub(super) fn find(nobody: Option<&'a Nobody>, stage: &OwnedFd) -> Self {
+        match nobody {
+            None => Self::Own,
+            Some(nobody) if exchanged(stage, &nobody.namespace).is_ok() => Self::Nobody(nobody),
+            Some(nobody) => Self::Root(nobody),
+        }
+    }
+
+    /// Makes a directory that is shown to it ready: what is its own belongs to it on the disk, for as long as it runs. Returns the
+    /// user namespace by which the owners of all else are exchanged.
+    pub(super) fn prepare(
+        self,
+        bind: &Bind,
+        place: &OwnedFd,
+    ) -> Result<Option<&'a OwnedFd>, StepError> {
+        match self {
+            Self::Nobody(nobody) if bind.is_own() => {
+                nobody.give_directory(place, &bind.source).map(|()| None)
+            }
+            _ => Ok(self.owners()),
         }
     }
 

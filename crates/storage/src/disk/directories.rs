@@ -10,10 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, PoisonError};
 
-use rustix::fs::{
-    Access, AtFlags, FileType, Mode, Stat, Timespec, Timestamps, UTIME_NOW, accessat, flistxattr,
-    fstat, futimens, mkdirat, openat, readlinkat,
-};
+use rustix::fs::{Access, AtFlags, FileType, Mode, Stat, accessat, fstat, mkdirat, readlinkat};
 use rustix::io::Errno;
 
 use super::network::{OnNotFound, retry};
@@ -22,9 +19,7 @@ use super::{
     look_once, stat,
 };
 use ce_files::attributes::Sealing;
-use ce_files::beneath::{
-    LISTED, allow, each_entry, open_directory, open_listed, remove_tree, set_mode,
-};
+use ce_files::beneath::{allow, each_entry, open_directory, open_listed, remove_tree, set_mode};
 use ce_files::cache::FileStat;
 use ce_files::manifest::{self, DirectoryArchive, DirectoryError, Made, Manifest, Scan};
 use ce_files::umask;
@@ -146,22 +141,6 @@ impl Disk {
                 false
             })?;
             Ok(is_empty)
-        })
-    }
-
-    /// Whether an empty directory has the attributes that it was made with, and no others: those of the directory that it is in. Its
-    /// times become those of now.
-    pub(crate) fn is_as_made(&self, dir: &Path) -> Result<bool> {
-        self.attempt("look at", dir, || {
-            self.at(dir, |parent, name| {
-                let opened = openat(parent, name, LISTED, Mode::empty())?;
-                let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
-                futimens(&opened, &Timestamps { last_access: now, last_modification: now })?;
-                let [made, other] = [fstat(&opened)?, fstat(parent)?];
-                let attributes = flistxattr(&opened, &mut [0_u8; 1]);
-                let has_none = matches!(attributes, Ok(0) | Err(Errno::NOTSUP));
-                Ok(has_none && (made.st_mode, made.st_uid) == (other.st_mode, other.st_uid))
-            })
         })
     }
 

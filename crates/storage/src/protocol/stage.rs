@@ -270,22 +270,27 @@ impl<'a> Stage<'a> {
         if self.writable_area != WritableArea::Stage {
             self.empty(OUTBOX)?;
         }
-        if self.writable_area == WritableArea::Outbox && self.published && self.log_is_empty {
+        if self.is_isolated() && self.published && self.log_is_empty {
             // No other file of this call is here.
-            return self.storage.root.disk.remove(&self.record());
+            let disk = &self.storage.root.disk;
+            disk.remove(&self.log())?;
+            return disk.remove(&self.record());
         }
         self.clear()
     }
 
-    /// Empties a directory. After an isolated execution, its attributes tell the next one nothing, either.
+    /// Empties a directory. After an isolated execution, it is a new one: attributes, flags and sizes tell the next one nothing.
     fn empty(&self, part: &str) -> Result<()> {
         let (disk, path) = (&self.storage.root.disk, self.directory().join(part));
-        let is_isolated = self.writable_area == WritableArea::Outbox;
-        if disk.is_empty(&path)? && (!is_isolated || disk.is_as_made(&path)?) {
+        if !self.is_isolated() && disk.is_empty(&path)? {
             return Ok(());
         }
         disk.remove_tree(&path)?;
         disk.make_private_dir(&path)
+    }
+
+    fn is_isolated(&self) -> bool {
+        self.writable_area == WritableArea::Outbox
     }
 
     /// Removes everything but the directories and files of an empty stage.
@@ -294,7 +299,7 @@ impl<'a> Stage<'a> {
         for directory in [self.storage.path(&self.slot), self.directory()] {
             for path in disk.list(&directory)? {
                 let stays = [OWN, WORK, OUTBOX].iter().any(|name| path.ends_with(name))
-                    || path.ends_with(LOG) && self.log_is_empty;
+                    || path.ends_with(LOG) && self.log_is_empty && !self.is_isolated();
                 if path == self.record() {
                     disk.remove(&path)?;
                 } else if !stays {

@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use ce_files::walk::{GrantError, TrustedLinks, open_granted};
+use ce_files::walk::{GrantError, TrustedLinks, open_device, open_granted};
 use ce_model::access::{Access, Rule, RuleError};
 use ce_model::declaration::{self, Declaration};
 use ce_model::name::{ComputationName, NameError, check_input, check_output};
@@ -15,7 +15,6 @@ use ce_model::resources::{Resource, Resources};
 use ce_model::slice::MAX_ARITY;
 use ce_model::task::{Computation, ComputationId, LIBRARY};
 use rustix::fs::{FileType, fstat};
-use rustix::process::geteuid;
 
 use super::nearest;
 use super::problems::{Exposed, LoadFault, Problems, ResourceFault};
@@ -455,9 +454,17 @@ fn check_shown(rule: &Rule, written: &[PathBuf]) -> Result<(), LoadFault> {
     if is_of_kernel(path, writes) {
         return Err(RuleError::Kernel(path.clone()).into());
     }
+    if matches!(rule, Rule::Device(_)) && path.starts_with("/dev/shm") {
+        return Err(RuleError::NotADevice(path.clone()).into());
+    }
     let root = File::open("/").map_err(LoadFault::Read)?;
-    let trusted = TrustedLinks::of(geteuid().as_raw(), root.as_fd(), written);
-    let found = match open_granted(root.as_fd(), path, writes, &trusted) {
+    let found = if matches!(rule, Rule::Device(_)) {
+        open_device(root.as_fd(), path)
+    } else {
+        let trusted = TrustedLinks::of(root.as_fd(), written);
+        open_granted(root.as_fd(), path, writes, &trusted).map(|(found, _)| found)
+    };
+    let found = match found {
         Err(GrantError::Find { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
             return Err(LoadFault::NotHere(path.clone()));
         }
