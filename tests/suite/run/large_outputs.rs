@@ -34,6 +34,17 @@ fn an_output_that_is_hashed_for_hours_is_over_time() {
 }
 
 #[test]
+fn of_a_log_that_would_be_copied_for_hours_the_end_is_kept() {
+    // Its outputs are published as copies, and so is its log.
+    let script = r#"cp "$1" "$2"; truncate -s 2T /proc/self/fd/1"#;
+    let lab = making("b", script).file("computations/make/access", "network\n").commit_again();
+    lab.ce_run(&["--no-sync"]).exit(0);
+    let log = lab.storage().into_iter().find(|name| name.contains("/log/")).unwrap();
+    assert_eq!(fs::metadata(lab.path("storage").join(log)).unwrap().len(), 64 << 20);
+    assert!(lab.is_tidy());
+}
+
+#[test]
 fn a_second_signal_ends_the_hashing_of_an_output() {
     let lab = making("b", r#"truncate -s 2T "$2""#);
     let running = Running::start(&mut lab.evaluation(&[]));

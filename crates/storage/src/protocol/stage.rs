@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 use super::call_lookup::{Call, CallState, Found, Outputs};
 use super::{Deviation, Precedence, Storage};
 use crate::disk::hash_and_copy::Reading;
-use crate::disk::{FileId, ForeignEntry, Result, StorageError, hash_and_copy, lock};
+use crate::disk::{FileId, ForeignEntry, Metadata, Result, StorageError, hash_and_copy, lock};
 use crate::paths::{LOG, LOGS, OUTBOX, OWN, RECORD, ResultName, WORK, waiting};
 use crate::records::{CallRecord, Execution, Origin, Published, Stamp};
 use ce_files::attributes::Sealing;
@@ -27,6 +27,12 @@ use ce_model::name::{is_directory, numbered, suffix};
 
 /// The number of attempts to read a result that others change.
 const MAX_ATTEMPTS: usize = 10;
+
+/// The size of a log in bytes above which only its end is kept, if it has to be copied: no time limit of the call ends that.
+const LARGE_LOG: u64 = 1 << 30;
+
+/// The number of bytes at the end of such a log that are kept.
+const LOG_END: u64 = 64 << 20;
 
 /// The private directory of an execution. Dropping it releases the directory for the next call.
 ///
@@ -247,12 +253,15 @@ impl<'a> Stage<'a> {
         let mut other = Stage::new(self.storage, self.outputs)?;
         other.writable_area = self.writable_area;
         other.progress = self.progress();
-        let log = self.storage.root.disk.metadata(&self.log())?;
-        if log.is_some_and(|log| log.is_file()) {
-            let disk = &self.storage.root.disk;
-            let log = self.log();
-            disk.reading_made(&log)?.until(self.stop()).copy(disk, &other.copy())?;
-            self.storage.root.disk.rename(&other.copy(), &other.log())?;
+        let (disk, path) = (&self.storage.root.disk, self.log());
+        if let Some(log) = disk.metadata(&path)?.filter(Metadata::is_file) {
+            if log.len() > LARGE_LOG {
+                let end = disk.read_from(&path, log.len() - LOG_END, LOG_END)?;
+                disk.write(&other.copy(), &end)?;
+            } else {
+                disk.reading_made(&path)?.until(self.stop()).copy(disk, &other.copy())?;
+            }
+            disk.rename(&other.copy(), &other.log())?;
         }
         Ok(Some(other))
     }
