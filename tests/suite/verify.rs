@@ -259,13 +259,15 @@ def asked(*_):
     if sys.argv[2] == "gives":
         fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_UNLCK)
 signal.signal(signal.SIGIO, asked)
-while True:
+for _ in range(12000):
     try:
         fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
         break
     except BlockingIOError:
         # A process that is being started has the files of its parent for a moment.
         time.sleep(0.01)
+else:
+    sys.exit("the file is open elsewhere")
 print("held", flush=True)
 while True:
     signal.pause()

@@ -76,6 +76,15 @@ fn check_run(lab: &Lab, user: Option<u32>, options: &[&str]) {
     drop(run.output());
 }
 
+/// Starts a command that executes something which waits, and looks at all processes that it can see.
+fn check_command(lab: &Lab, arguments: &[&str]) {
+    let run = Running::start(lab.command("ce").args(arguments));
+    check(&lab.path("mark").display().to_string());
+    run.signal(Signal::INT);
+    run.signal(Signal::INT);
+    drop(run.output());
+}
+
 /// A computation whose process has the mark of its laboratory as an argument.
 const WAIT: &str = "mkfifo /tmp/never; sh -c 'read line </tmp/never' LAB/mark";
 
@@ -100,4 +109,18 @@ fn in_every_form_of_a_call_they_have_nothing() {
         .computation("look", "a", "b", &WAIT.replace("LAB/mark", &mark))
         .commit();
     as_each_user(&lab, |user| check_run(&lab, user, &["-j1"]));
+    // A look into a call, and an audit of it.
+    let once = format!("[ ! -e LAB/data/waits ] || {{ {WAIT}; }}; cp \"$1\" \"$2\"");
+    let lab = task("read LAB/data\n", &once);
+    lab.ce_run(&[]).exit(0);
+    fs::write(lab.path("data/waits"), "").unwrap();
+    check_command(&lab, &["audit", "../storage"]);
+    let record = lab.storage().into_iter().find(|name| name.contains("/record/")).unwrap();
+    let call = record.replacen("/record/", "/", 1);
+    let mark = lab.path("mark").display().to_string();
+    let wait = WAIT.replace("LAB/mark", &mark);
+    check_command(
+        &lab,
+        &["shell", "../storage", call.trim_end_matches(".json"), "--", "sh", "-c", &wait],
+    );
 }

@@ -19,7 +19,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{env, fs, io, thread};
 
 use ce_files::umask;
@@ -371,9 +371,12 @@ fn wait_for(pid: Pid) -> io::Result<Option<WaitIdStatus>> {
     // Older kernels have no such descriptors.
     if let Ok(ended) = pidfd_open(pid, PidfdFlags::empty()) {
         while poll(&mut [PollFd::new(&ended, PollFlags::IN)], None) == Err(Errno::INTR) {}
-        // A process that traces it would have to wait for it first.
+        // A process that traces it would have to wait for it first, as a debugger does at once.
+        let over = Instant::now();
         while waitid(WaitId::Pid(pid), options | WaitIdOptions::NOHANG)?.is_none() {
-            let _gone = tracer_of(pid).map(|tracer| kill_process(tracer, Signal::KILL));
+            if over.elapsed() > TRACED {
+                let _gone = tracer_of(pid).map(|tracer| kill_process(tracer, Signal::KILL));
+            }
             thread::sleep(Duration::from_millis(1));
         }
     }
@@ -384,6 +387,9 @@ fn wait_for(pid: Pid) -> io::Result<Option<WaitIdStatus>> {
         }
     }
 }
+
+/// The time within which a process that traces another one waits for its end.
+const TRACED: Duration = Duration::from_secs(1);
 
 /// The process that traces another one.
 fn tracer_of(pid: Pid) -> Option<Pid> {

@@ -394,10 +394,17 @@ impl Launcher {
     pub(crate) fn begin(&mut self) -> Result<Pid, SandboxError> {
         let mut failed = None;
         loop {
-            match self.reply()? {
-                Reply::Started(pid) => return Pid::from_raw(pid).ok_or_else(SandboxError::garbled),
-                Reply::Over => return Err(failed.unwrap_or_else(SandboxError::garbled)),
-                reply => failed = Some(SandboxError::unexpected(reply)),
+            match self.reply() {
+                Ok(Reply::Started(pid)) => {
+                    return Pid::from_raw(pid).ok_or_else(SandboxError::garbled);
+                }
+                Ok(Reply::Over) => return Err(failed.unwrap_or_else(SandboxError::garbled)),
+                Ok(reply) => failed = Some(SandboxError::unexpected(reply)),
+                // Something that failed has ended it, and nothing was executed.
+                Err(lost) => {
+                    self.spent = true;
+                    return Err(failed.unwrap_or(lost));
+                }
             }
         }
     }
