@@ -237,19 +237,23 @@ impl Mount {
         Some(Self { id, parent, name, is_read_only, kind })
     }
 
-    /// Whether another mount, on the same one, is between it and its name.
+    /// Whether no name leads to it: it is hidden, or another mount is on its root.
     fn is_covered(&self, all: &[Self]) -> bool {
-        let is_covered = all.iter().any(|other| {
+        let mut others = all.iter().filter(|other| other.id != self.id);
+        others.any(|other| other.parent == self.id && other.name == self.name)
+            || self.is_hidden(all)
+    }
+
+    /// Whether another mount, on the same one, is between it and its name; or between what it is on and the name of that.
+    fn is_hidden(&self, all: &[Self]) -> bool {
+        let is_behind = all.iter().any(|other| {
             other.parent == self.parent
                 && other.id != self.id
                 && other.id != other.parent
                 && self.name.starts_with(&other.name)
         });
-        // Another one may be on its very root.
-        let is_below =
-            all.iter().any(|it| it.parent == self.id && it.id != self.id && it.name == self.name);
         let parent = all.iter().find(|other| other.id == self.parent && other.id != self.id);
-        is_covered || is_below || parent.is_some_and(|parent| parent.is_covered(all))
+        is_behind || parent.is_some_and(|parent| parent.is_hidden(all))
     }
 }
 
