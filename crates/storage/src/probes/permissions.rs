@@ -187,7 +187,10 @@ fn facts(site: &ProbeSite) -> Option<SharingFacts> {
     let is_member = groups.into_iter().chain([getegid()]).any(|group| group.as_raw() == top.group);
     let has_list = getxattr(&storage, ACCESS_LIST, &mut [0_u8; 0]).is_ok();
     let by_mode = top.is_shared() && !has_list;
-    let lacking = if by_mode { lacking(&storage, top) } else { Vec::new() };
+    let mut lacking = if by_mode { lacking(&storage, top) } else { Vec::new() };
+    // The directory of this probe is as the one that they are in lets them be.
+    let own = storage.join(&site.run);
+    lacking.retain(|(path, _)| !path.starts_with(&own));
     Some(SharingFacts {
         top,
         may_read: may(Access::READ_OK),
