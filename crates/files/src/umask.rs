@@ -42,10 +42,9 @@ pub fn for_user(mode: u32) -> u32 {
     mode & !TAKEN.get().map_or(0, |taken| taken.as_raw_mode())
 }
 
-/// Makes files that have exactly the mode which they are given, such as those of a group. A process that has not taken the umask
-/// does so.
+/// Makes files that have exactly the mode which they are given, such as those of a group. In a process that has not taken the umask, the
+/// kernel applies it.
 pub fn exact<T>(mode: u32, make: impl FnOnce() -> T) -> T {
-    take();
     // The umask, even the user's, takes nothing from it.
     if for_user(mode) == mode {
         return make();

@@ -541,6 +541,8 @@ mod tests {
 
     #[test]
     fn a_storage_that_a_group_shares_is_shared_throughout() {
+        // As the program does when it starts.
+        ce_files::umask::take();
         use std::os::unix::fs::{MetadataExt, PermissionsExt};
         let (_dir, _, root) = lab();
         fs::set_permissions(&root, fs::Permissions::from_mode(0o2770)).unwrap();

@@ -235,14 +235,17 @@ pub enum FoundTree {
 #[derive(Debug)]
 pub struct OpenTree {
     directory: OwnedFd,
+    /// The path by which it was opened.
+    name: PathBuf,
     /// Its device and inode.
     pub id: FileId,
 }
 
 impl OpenTree {
-    /// A path that leads to this directory while it is open, even if another one has its name now.
+    /// A path that leads to this directory while it is open, even if another one has its name now. Without `/proc`, it is its name.
     pub fn path(&self) -> PathBuf {
-        format!("/proc/self/fd/{}", self.directory.as_raw_fd()).into()
+        let open = PathBuf::from(format!("/proc/self/fd/{}", self.directory.as_raw_fd()));
+        if open.exists() { open } else { self.name.clone() }
     }
 }
 
@@ -301,7 +304,7 @@ impl<'a> StoredTrees<'a> {
     /// Fails if the storage cannot be read, or something else is there.
     pub fn open(&self, path: &Path) -> Result<Option<OpenTree>> {
         let opened = self.root_of(path).disk.open_directory(path)?;
-        Ok(opened.map(|(directory, id)| OpenTree { directory, id }))
+        Ok(opened.map(|(directory, id)| OpenTree { directory, name: path.to_owned(), id }))
     }
 
     /// The storage, or the place outside with the private directories of this run.
