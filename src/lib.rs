@@ -30,6 +30,7 @@
 //! - [`cache`]: the user's cache, which may be lost: file stats, fingerprints, tables.
 //! - [`sweep`]: the points of sweeps: sheets, levels, their product, and the table of results.
 //! - [`manifest`]: directories as values: their manifests, and how they are read.
+//! - [`umask`]: the umask of the user. A program whose storage a group shares takes it when it starts.
 //! - [`git`]: reading Git repositories; the only user of gix.
 //! - [`load`]: reads a task from a repository, or finds all its problems.
 //! - [`plan`]: the unique calls of a task, in an order in which they can be evaluated.
@@ -78,7 +79,7 @@ pub use ce_evaluate as evaluate;
 pub use ce_evaluate::session;
 pub use ce_exchange as exchange;
 pub use ce_executor as executor;
-pub use ce_files::{cache, manifest};
+pub use ce_files::{cache, manifest, umask};
 pub use ce_git as git;
 pub use ce_history as history;
 pub use ce_model::{

@@ -21,6 +21,7 @@ const READ_ONLY: &str = "the storage is read-only";
 #[ignore = "it is started by other tests"]
 fn other_process() {
     let Some(place) = std::env::var_os(PLACE).map(PathBuf::from) else { return };
+    compeval::umask::take();
     let publish = || -> Result<(), StorageError> {
         let storage = Storage::open(&place, Unrecorded::Refuse, Durability::Synced)?;
         let Sweep { recipe, table, directory } = sweep_in(&place, &storage)?;
