@@ -5,14 +5,12 @@
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
-use std::fs::Metadata;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, fstatfs, mkdirat, openat, readlinkat};
+use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, fstatfs, mkdirat, open, openat, readlinkat};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 
 use ce_model::exit::Explain;
@@ -22,6 +20,32 @@ const MAX_LINKS: usize = 40;
 
 /// The mode bit of a directory whose entries only their owners may remove.
 const STICKY: u32 = 0o1000;
+
+/// A kind of file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileSystem {
+    /// Of files.
+    Files,
+    /// Of processes of the host.
+    Processes,
+    /// Of objects that control the kernel.
+    Kernel,
+}
+
+/// Returns the kind of the file system of an open file or directory.
+///
+/// # Errors
+///
+/// Fails if it cannot be asked.
+pub fn file_system(place: BorrowedFd<'_>) -> io::Result<FileSystem> {
+    // The type has another width on other architectures.
+    let number = fstatfs(place)?.f_type as i64;
+    Ok(match number {
+        PROC => FileSystem::Processes,
+        _ if KERNEL.contains(&number) => FileSystem::Kernel,
+        _ => FileSystem::Files,
+    })
+}
 
 /// The number by which a file system of processes is known.
 const PROC: i64 = 0x9fa0;
@@ -96,13 +120,13 @@ impl TrustedLinks {
         let written = written.iter().filter_map(|path| {
             let mut walk = PathWalk::new(root).ok()?;
             walk.along(path, |_, _| Ok(())).ok()?;
-            fstat(walk.last()).ok()
+            Some(*walk.directory())
         });
         Self { written: written.map(|it| (it.st_dev, it.st_ino)).collect() }
     }
 
     /// Whether a link counts that is in the last one of these directories, each in the one before it.
-    fn contain_link_in(&self, directories: &[Stat]) -> bool {
+    fn contain_link_in(&self, directories: &[&Stat]) -> bool {
         directories.last().is_some_and(|holder| holder.st_uid == 0 && is_closed(holder))
             && !directories.iter().any(|it| self.written.contains(&(it.st_dev, it.st_ino)))
     }
@@ -124,15 +148,16 @@ const DEVICES: &str = "/dev";
 pub fn open_device(root: BorrowedFd<'_>, path: &Path) -> Result<OwnedFd, GrantError> {
     let mut outside = None;
     let found = PathWalk::new(root).and_then(|mut walk| {
-        walk.along(path, |walk, link| {
-            if !walk.path().starts_with(DEVICES) || !is_closed(&fstat(walk.last())?) {
-                outside = Some(link.to_owned());
+        walk.along(path, |walk, entry| {
+            let holder = walk.path();
+            if entry.is_link() && !(holder.starts_with(DEVICES) && is_closed(walk.directory())) {
+                outside = Some(holder.join(&entry.name));
             }
             Ok(())
         })?;
         outside =
             outside.take().or_else(|| Some(walk.path()).filter(|it| !it.starts_with(DEVICES)));
-        walk.end()
+        Ok(walk.end())
     });
     match (found, outside) {
         (_, Some(place)) => Err(GrantError::Forbidden { path: path.to_owned(), place }),
@@ -156,18 +181,24 @@ pub fn open_granted(
     let mut doubtful = None;
     let mut is_of_process = false;
     let walked = PathWalk::new(root).and_then(|mut walk| {
-        walk.along(path, |walk, link| {
-            is_of_process |= fstatfs(walk.last())?.f_type as i64 == PROC;
-            if doubtful.is_none() && !trusted.contain_link_in(&walk.stats()?) {
-                doubtful = Some(link.to_owned());
+        walk.along(path, |walk, entry| {
+            if !entry.is_link() {
+                return Ok(());
+            }
+            is_of_process |= file_system(walk.last())? == FileSystem::Processes;
+            if doubtful.is_none() && !trusted.contain_link_in(&walk.directories()) {
+                doubtful = Some(walk.path().join(&entry.name));
             }
             Ok(())
         })?;
         let place = walk.path();
-        let kind = fstatfs(walk.last())?.f_type as i64;
-        let is_forbidden =
-            walk.below.is_empty() || kind == PROC || writes && KERNEL.contains(&kind);
-        Ok((walk.end()?, place, is_forbidden))
+        let is_forbidden = walk.below.is_empty()
+            || match file_system(walk.last())? {
+                FileSystem::Files => false,
+                FileSystem::Processes => true,
+                FileSystem::Kernel => writes,
+            };
+        Ok((walk.end(), place, is_forbidden))
     });
     let (found, place, is_forbidden) =
         walked.map_err(|source| GrantError::Find { path: path.to_owned(), source })?;
@@ -187,14 +218,13 @@ pub fn open_granted(
 ///
 /// Fails with `ELOOP` at any other link.
 pub fn open_mount_point(root: BorrowedFd<'_>, path: &Path, is_dir: bool) -> io::Result<OwnedFd> {
-    let memory = fstat(root)?.st_dev;
     let mut walk = PathWalk::new(root)?;
     walk.makes = Some(is_dir);
-    walk.along(path, |walk, _| {
-        let is_own = fstat(walk.last())?.st_dev == memory;
-        if is_own { Ok(()) } else { Err(Errno::LOOP.into()) }
+    walk.along(path, |walk, entry| {
+        let is_own = walk.directory().st_dev == walk.root.stat.st_dev;
+        if entry.is_link() && !is_own { Err(Errno::LOOP.into()) } else { Ok(()) }
     })?;
-    walk.end()
+    Ok(walk.end())
 }
 
 /// Opens a file or directory below another as a place.
@@ -204,53 +234,27 @@ pub fn open_mount_point(root: BorrowedFd<'_>, path: &Path, is_dir: bool) -> io::
 /// Fails with `ELOOP` at any link.
 pub fn open_below(directory: BorrowedFd<'_>, path: &Path) -> io::Result<OwnedFd> {
     let mut walk = PathWalk::new(directory)?;
-    walk.along(path, |_, _| Err(Errno::LOOP.into()))?;
-    walk.end()
+    walk.along(path, |_, entry| if entry.is_link() { Err(Errno::LOOP.into()) } else { Ok(()) })?;
+    Ok(walk.end())
 }
 
 /// Whether nobody but a user and root can lead a path to a directory elsewhere, or change what is in that: all directories on the way, and
 /// on that of its links, belong to one of both, and others may write in none. In one whose entries only their owners may remove, they may
-/// if the next entry on the way belongs to one of both.
-///
-/// # Errors
-///
-/// Fails if something on the way cannot be looked at.
-pub fn is_out_of_reach(path: &Path, user: u32) -> io::Result<bool> {
-    let is_owner = |it: &Metadata| it.uid() == user || it.uid() == 0;
-    let is_writable = |it: &Metadata| it.mode() & 0o022 != 0;
-    let (mut rest, mut links) = (names(path), 0);
-    let mut place = PathBuf::from("/");
-    let mut directory = place.symlink_metadata()?;
-    while let Some(name) = rest.pop_front() {
-        if name == ".." {
-            place.pop();
-            directory = place.symlink_metadata()?;
-            continue;
-        }
-        let entry = place.join(&name).symlink_metadata()?;
-        let stays = !is_writable(&directory) || directory.mode() & STICKY != 0 && is_owner(&entry);
-        if !is_owner(&directory) || !stays {
-            return Ok(false);
-        }
-        if !entry.is_symlink() {
-            place.push(name);
-            directory = entry;
-            continue;
-        }
-        links += 1;
-        if links > MAX_LINKS {
-            return Err(Errno::LOOP.into());
-        }
-        let text = place.join(&name).read_link()?;
-        if text.is_absolute() {
-            place = PathBuf::from("/");
-            directory = place.symlink_metadata()?;
-        }
-        let mut ahead = names(&text);
-        ahead.append(&mut rest);
-        rest = ahead;
-    }
-    Ok(is_owner(&directory) && !is_writable(&directory))
+/// if the next entry on the way belongs to one of both. What cannot be looked at may be in reach.
+pub fn is_out_of_reach(path: &Path, user: u32) -> bool {
+    let is_owner = |it: &Stat| it.st_uid == user || it.st_uid == 0;
+    let check = || -> io::Result<bool> {
+        let root = open("/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        let mut walk = PathWalk::new(root.as_fd())?;
+        walk.along(path, |walk, entry| {
+            let directory = walk.directory();
+            let stays =
+                is_closed(directory) || directory.st_mode & STICKY != 0 && is_owner(&entry.stat);
+            if is_owner(directory) && stays { Ok(()) } else { Err(Errno::PERM.into()) }
+        })?;
+        Ok(is_owner(walk.directory()) && is_closed(walk.directory()))
+    };
+    check().unwrap_or(false)
 }
 
 /// A file or directory on a path, and its name in the one before it.
@@ -258,12 +262,20 @@ pub fn is_out_of_reach(path: &Path, user: u32) -> io::Result<bool> {
 struct WalkedEntry {
     name: OsString,
     place: OwnedFd,
+    stat: Stat,
+}
+
+impl WalkedEntry {
+    fn is_link(&self) -> bool {
+        FileType::from_raw_mode(self.stat.st_mode) == FileType::Symlink
+    }
 }
 
 /// A walk that has come to a file or directory.
 #[derive(Debug)]
 struct PathWalk {
-    root: OwnedFd,
+    /// Without a name.
+    root: WalkedEntry,
     /// The steps below the root.
     below: Vec<WalkedEntry>,
     /// Whether entries that are not there are made: directories, and at the end a directory or, if this is false, a file.
@@ -272,12 +284,24 @@ struct PathWalk {
 
 impl PathWalk {
     fn new(root: BorrowedFd<'_>) -> io::Result<Self> {
-        Ok(Self { root: fcntl_dupfd_cloexec(root, 0)?, below: Vec::new(), makes: None })
+        let place = fcntl_dupfd_cloexec(root, 0)?;
+        let root = WalkedEntry { name: OsString::new(), stat: fstat(&place)?, place };
+        Ok(Self { root, below: Vec::new(), makes: None })
     }
 
     /// The place that it has come to.
     fn last(&self) -> BorrowedFd<'_> {
-        self.below.last().map_or(self.root.as_fd(), |step| step.place.as_fd())
+        self.below.last().unwrap_or(&self.root).place.as_fd()
+    }
+
+    /// What was found there.
+    fn directory(&self) -> &Stat {
+        &self.below.last().unwrap_or(&self.root).stat
+    }
+
+    /// All directories that lead to it, from the root on.
+    fn directories(&self) -> Vec<&Stat> {
+        [&self.root].into_iter().chain(&self.below).map(|step| &step.stat).collect()
     }
 
     /// Its path, without links.
@@ -286,21 +310,16 @@ impl PathWalk {
         [OsStr::new("/")].into_iter().chain(names).collect()
     }
 
-    /// All directories that lead to it, from the root on.
-    fn stats(&self) -> rustix::io::Result<Vec<Stat>> {
-        let below = self.below.iter().map(|step| step.place.as_fd());
-        [self.root.as_fd()].into_iter().chain(below).map(fstat).collect()
+    fn end(mut self) -> OwnedFd {
+        self.below.pop().unwrap_or(self.root).place
     }
 
-    fn end(mut self) -> io::Result<OwnedFd> {
-        Ok(self.below.pop().map_or(self.root, |step| step.place))
-    }
-
-    /// Goes on along a path, and asks about each link before it is followed. A link leads nowhere above the root.
+    /// Goes on along a path, and asks about each entry before it is entered or, if it is a link, followed. A link leads nowhere above the
+    /// root.
     fn along(
         &mut self,
         path: &Path,
-        mut follow: impl FnMut(&Self, &Path) -> io::Result<()>,
+        mut look: impl FnMut(&Self, &WalkedEntry) -> io::Result<()>,
     ) -> io::Result<()> {
         let mut rest: VecDeque<OsString> = names(path);
         let mut links = 0;
@@ -310,16 +329,17 @@ impl PathWalk {
                 continue;
             }
             let place = self.enter(&name, rest.is_empty())?;
-            if FileType::from_raw_mode(fstat(&place)?.st_mode) != FileType::Symlink {
-                self.below.push(WalkedEntry { name, place });
+            let entry = WalkedEntry { name, stat: fstat(&place)?, place };
+            look(self, &entry)?;
+            if !entry.is_link() {
+                self.below.push(entry);
                 continue;
             }
             links += 1;
             if links > MAX_LINKS {
                 return Err(Errno::LOOP.into());
             }
-            follow(self, &self.path().join(&name))?;
-            let text = readlinkat(&place, "", Vec::new())?;
+            let text = readlinkat(&entry.place, "", Vec::new())?;
             let text = Path::new(OsStr::from_bytes(text.to_bytes()));
             if text.is_absolute() {
                 self.below.clear();
@@ -376,7 +396,7 @@ fn open_entry(directory: BorrowedFd<'_>, name: &OsStr) -> rustix::io::Result<Own
 #[cfg(test)]
 mod tests {
     use std::fs::{self, File, Permissions};
-    use std::os::unix::fs::{PermissionsExt, chown, symlink};
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 
     use rustix::process::geteuid;
 
@@ -510,7 +530,7 @@ mod tests {
         }
         symlink(&place, top.join("link")).unwrap();
         symlink(&place, top.join("open/link")).unwrap();
-        let is_safe = |path: &str| is_out_of_reach(&top.join(path), own).unwrap();
+        let is_safe = |path: &str| is_out_of_reach(&top.join(path), own);
         let paths = ["a/b/c", "link", "a/b/../b/c", "open/link", "open/../a/b"];
         set("open", 0o700);
         assert_eq!(paths.map(is_safe), [true; 5]);
@@ -527,7 +547,7 @@ mod tests {
         }
         set("a/b", 0o1777);
         assert_eq!((is_safe("a/b/c"), is_safe("a/b")), (true, false));
-        is_out_of_reach(&top.join("a/nothing"), own).unwrap_err();
+        assert!(!is_safe("a/nothing"), "it cannot be looked at");
         if own == 0 {
             chown(top.join("a"), Some(STRANGER), None).unwrap();
             assert!(!is_safe("a/b/c"), "its owner may change it");

@@ -37,8 +37,8 @@ use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SI
 
 use super::launcher::{NamespaceInit, install_filter, prepare};
 use super::launcher_processes::{
-    OLD, ProcessEnd, Reply, StepError, at, below, end_of, forked, hide, leave_streams, pipe, reap,
-    receive_message, send_message, unshare,
+    KeptFiles, OLD, ProcessEnd, Reply, StepError, at, below, end_of, fork_process, hide,
+    leave_streams, pipe, reap, receive_message, send_message, unshare,
 };
 use super::mounts::VERIFY;
 use super::root::{MASK, PreparedRoot, enter, look_around};
@@ -126,6 +126,16 @@ impl TaskSandbox {
 /// The message of a task that could not begin, unless the reason is reported otherwise.
 struct NotBegun(Option<Reply>);
 
+impl NotBegun {
+    /// Writes the message to a file. Returns the exit status, which says the same.
+    fn report(self, file: Option<&File>) -> u8 {
+        if let (Some(why), Some(mut file)) = (self.0, file) {
+            drop(file.write_all(&why.frame()));
+        }
+        NOT_BEGUN
+    }
+}
+
 impl From<StepError> for NotBegun {
     fn from(failed: StepError) -> Self {
         Self(Some(failed.reply()))
@@ -138,17 +148,9 @@ pub(super) fn task(words: impl Iterator<Item = OsString>) -> ExitCode {
     let words: Vec<PathBuf> = words.map(PathBuf::from).collect();
     let [file, statuses, devices @ ..] = &words[..] else { return NOT_BEGUN.into() };
     // In the sandbox it could not be found.
-    let mut told = File::options().append(true).create(true).open(file.with_extension(REFUSED));
-    match run_task(file, statuses, devices) {
-        Ok(status) => status.into(),
-        Err(NotBegun(why)) => {
-            // Its status says so, too.
-            if let (Some(why), Ok(told)) = (why, &mut told) {
-                drop(told.write_all(&why.frame()));
-            }
-            NOT_BEGUN.into()
-        }
-    }
+    let told = File::options().append(true).create(true).open(file.with_extension(REFUSED)).ok();
+    let told = told.as_ref();
+    run_task(file, statuses, devices, told).unwrap_or_else(|why| why.report(told)).into()
 }
 
 /// The place of a task, as Slurm reports it.
@@ -183,10 +185,16 @@ fn tasks_of(all: &str, mut node: usize) -> Option<u32> {
     None
 }
 
-/// Executes a task, waits for its end, and notes its exit status as [`Allocation::launcher`] has it.
+/// Executes a task, waits for its end, and notes its exit status as [`Allocation::launcher`] has it. `refused` gets the reason why `exec`
+/// could not be started.
 ///
 /// [`Allocation::launcher`]: crate::slurm::Allocation::launcher
-fn run_task(file: &Path, statuses: &Path, devices: &[PathBuf]) -> Result<u8, NotBegun> {
+fn run_task(
+    file: &Path,
+    statuses: &Path,
+    devices: &[PathBuf],
+    refused: Option<&File>,
+) -> Result<u8, NotBegun> {
     let opened = File::open(file).map_err(at("read", file))?;
     let spec = SandboxSpec::read(&mut &opened).and_then(|it| it.ok_or(Errno::NODATA.into()));
     let spec = spec.map_err(at("read", file))?;
@@ -209,10 +217,7 @@ fn run_task(file: &Path, statuses: &Path, devices: &[PathBuf]) -> Result<u8, Not
     let mut why = None;
     if place.local == 0 {
         let listener = UnixListener::bind_addr(&name).map_err(at("make", "a socket"))?;
-        why = start_holder(&listener, &spec, devices, place.here)?;
-        if why.is_none() {
-            return Err(NotBegun(None));
-        }
+        why = Some(start_holder(&listener, &spec, devices, place.here)?);
     }
     // As long as it is open, the holder stays.
     let holder = connect(&name)?;
@@ -229,10 +234,9 @@ fn run_task(file: &Path, statuses: &Path, devices: &[PathBuf]) -> Result<u8, Not
     hide()?;
     join(&namespaces, user).map_err(at("enter", SANDBOX))?;
     drop(namespaces);
-    let Some(exec) = forked()? else {
-        let failed = become_exec(&spec, user);
-        return Err(failed.into());
-    };
+    let exec = fork_process(KeptFiles::AllBut(&[]), || {
+        NotBegun::from(become_exec(&spec, user)).report(refused)
+    })?;
     give_up_privileges(CapabilitySet::KILL)?;
     let status = end_of(exec, WaitIdOptions::EXITED)?;
     let status = u8::try_from(if status < 0 { 128 - status } else { status }).unwrap_or(u8::MAX);
@@ -308,23 +312,28 @@ fn become_exec(spec: &SandboxSpec, user: InsideUser) -> StepError {
     }
 }
 
-/// Forks the holder. Returns where it says why it cannot isolate; `None` in the holder, once it has ended.
+/// Forks the holder. Returns where it says why it cannot isolate.
 fn start_holder(
     listener: &UnixListener,
     spec: &SandboxSpec,
     devices: &[PathBuf],
     tasks: u32,
-) -> Result<Option<OwnedFd>, StepError> {
+) -> Result<OwnedFd, StepError> {
     let (why, tells) = pipe()?;
     let daemon = getppid().ok_or(Errno::SRCH).map_err(at("find", "the daemon of the cluster"))?;
-    if forked()?.is_some() {
-        return Ok(Some(why));
-    }
-    drop(why);
-    if let Err(ProcessEnd::Failed(failed)) = hold(listener, spec, devices, tasks, daemon) {
-        let _gone = rustix::io::write(&tells, &failed.reply().frame());
-    }
-    Ok(None)
+    fork_process(KeptFiles::AllBut(&[why.as_fd()]), || {
+        match hold(listener, spec, devices, tasks, daemon, &tells) {
+            Err(ProcessEnd::Failed(failed)) => tell_failure(&tells, failed),
+            Ok(()) | Err(ProcessEnd::Over) => 0,
+        }
+    })?;
+    Ok(why)
+}
+
+/// Tells the first task why nothing can be isolated. Returns the exit status of the process that has failed.
+fn tell_failure(tells: &OwnedFd, failed: StepError) -> u8 {
+    let _gone = rustix::io::write(tells, &failed.reply().frame());
+    1
 }
 
 /// Prepares the namespaces, hands them to all tasks of this host, and waits until these have ended.
@@ -334,6 +343,7 @@ fn hold(
     devices: &[PathBuf],
     tasks: u32,
     daemon: Pid,
+    tells: &OwnedFd,
 ) -> Result<(), ProcessEnd> {
     // Slurm waits until nobody has the streams of a task.
     leave_streams(&File::open("/dev/null").map_err(at("open", "/dev/null"))?)?;
@@ -345,10 +355,10 @@ fn hold(
     let init = NamespaceInit::start(keeps)?;
     root.match_inputs(&spec)?;
     let (socket, other) = UnixStream::pair().map_err(at("make", "a socket"))?;
-    let Some(maker) = forked()? else {
-        drop(socket);
-        return make_namespaces(&root, &spec, &other).map_err(ProcessEnd::from);
-    };
+    let maker = fork_process(KeptFiles::AllBut(&[socket.as_fd()]), || {
+        make_namespaces(&root, &spec, &other)
+            .map_or_else(|failed| tell_failure(tells, failed), |()| 0)
+    })?;
     drop(other);
     let (user, made) = receive_message(&socket).map_err(at("hear of", "a process"))?;
     reap(maker)?;

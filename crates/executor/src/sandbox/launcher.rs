@@ -31,8 +31,8 @@ use signal_hook::consts::SIGCHLD;
 use super::SharedState;
 use super::host_answer::is_refusal;
 use super::launcher_processes::{
-    OLD, ProcessEnd, ProcessUsage, Reply, StepError, at, below, end_of, forked, hide, is_withheld,
-    keep_only, leave_streams, pipe, reap, reap_any, send, send_failed, unshare,
+    KeptFiles, OLD, ProcessEnd, ProcessUsage, Reply, StepError, at, below, end_of, fork_process,
+    hide, is_withheld, leave_streams, pipe, reap, reap_any, send, send_failed, unshare,
 };
 use super::mounts::{NEW, QUIET, SYSTEM, Shown, VERIFY, memory, open_place, show};
 use super::own_network::OwnNetwork;
@@ -236,7 +236,7 @@ fn follow_spawned(
     spawner.reap().map(Some).map_err(|_| ProcessEnd::Over)
 }
 
-/// Forks a process that becomes `exec`. If that fails, it reports why and ends.
+/// Forks a process that becomes `exec`. `None` if it cannot: it was reported why.
 fn fork_exec(
     root: &PreparedRoot,
     spec: &SandboxSpec,
@@ -245,12 +245,11 @@ fn fork_exec(
     place: ForkPlace,
 ) -> Result<Option<Pid>, ProcessEnd> {
     let (replies, sender) = pipe()?;
-    let Some(exec) = forked()? else {
-        drop(replies);
+    let exec = fork_process(KeptFiles::AllBut(&[replies.as_fd()]), || {
         let failed = become_exec(root, spec, user, log, place);
         let _gone = rustix::io::write(&sender, &failed.reply().frame());
-        return Err(ProcessEnd::Over);
-    };
+        1
+    })?;
     drop(sender);
     // `exec` has the other end no more.
     let Ok(failed) = Reply::read(&mut File::from(replies)) else {
@@ -438,13 +437,11 @@ impl NamespaceInit {
     pub(super) fn start(keeps: CapabilitySet) -> Result<Self, ProcessEnd> {
         let ((asked, asks), (told, tells)) = (pipe()?, pipe()?);
         unshare(UnshareFlags::NEWPID)?;
-        let Some(pid) = forked()? else {
-            drop((asks, told));
-            let kept = keep_only(&[asked.as_fd(), tells.as_fd()]);
-            kept.and_then(|()| run_init(&asked.into(), &tells.into(), keeps))
-                .unwrap_or_else(send_failed);
-            return Err(ProcessEnd::Over);
-        };
+        let (asked, tells) = (File::from(asked), File::from(tells));
+        let pid = fork_process(KeptFiles::Only(&[asked.as_fd(), tells.as_fd()]), || {
+            run_init(&asked, &tells, keeps).unwrap_or_else(send_failed);
+            0
+        })?;
         drop((asked, tells));
         let ended = pidfd_open(pid, PidfdFlags::empty()).map_err(at("watch number one", ""))?;
         let mut init = Self { pid, ended, asks: asks.into(), told: told.into() };

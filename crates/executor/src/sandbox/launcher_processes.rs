@@ -7,10 +7,11 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::process::exit;
 use std::time::Duration;
 
 use fork::{Fork, fork};
@@ -94,28 +95,59 @@ pub(super) fn unshare(flags: UnshareFlags) -> Result<(), StepError> {
     rustix::thread::unshare(flags).map_err(at("create namespaces", ""))
 }
 
-/// Forks; returns the new process, and `None` in it.
-pub(super) fn forked() -> Result<Option<Pid>, StepError> {
+/// The open files of its parent that a forked process keeps, beside the standard streams.
+pub(super) enum KeptFiles<'a> {
+    /// All but these.
+    AllBut(&'a [BorrowedFd<'a>]),
+    /// These alone.
+    Only(&'a [BorrowedFd<'a>]),
+}
+
+/// Forks a process that runs a function, which must not use the files that it does not keep, and ends with its exit status. It never
+/// returns from here: the values on its stack are its parent's.
+#[expect(clippy::exit, reason = "a forked process must not drop what its parent owns")]
+pub(super) fn fork_process(
+    kept: KeptFiles<'_>,
+    run: impl FnOnce() -> u8,
+) -> Result<Pid, StepError> {
     match fork().map_err(at("fork", ""))? {
-        Fork::Parent(pid) => Ok(Pid::from_raw(pid)),
-        Fork::Child => Ok(None),
+        Fork::Parent(pid) => Pid::from_raw(pid).ok_or(Errno::SRCH).map_err(at("fork", "")),
+        Fork::Child => {
+            let closed = match kept {
+                KeptFiles::AllBut(others) => {
+                    others.iter().for_each(|fd| close(fd.as_raw_fd()));
+                    Ok(())
+                }
+                KeptFiles::Only(kept) => close_others(kept),
+            };
+            exit(match closed {
+                Ok(()) => run().into(),
+                Err(failed) => {
+                    send_failed(failed);
+                    1
+                }
+            })
+        }
     }
 }
 
-/// Closes all descriptors of a forked process but its standard streams and those that it keeps. The values that have owned the others
-/// are its parent's: it must not use them any more.
-pub(super) fn keep_only(kept: &[BorrowedFd<'_>]) -> Result<(), StepError> {
+/// Closes all descriptors but the standard streams and these.
+fn close_others(kept: &[BorrowedFd<'_>]) -> Result<(), StepError> {
     let path = below(OLD, Path::new("/proc/self/fd"));
     let listed = fs::read_dir(&path).map_err(at("list", &path))?;
     let numbers = listed.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
     let numbers: Vec<i32> = numbers.collect();
     for number in numbers.into_iter().filter(|number| *number > 2) {
         if !kept.iter().any(|fd| fd.as_raw_fd() == number) {
-            // The listing itself is closed by now.
-            let _closed = nix::unistd::close(number);
+            close(number);
         }
     }
     Ok(())
+}
+
+fn close(number: RawFd) {
+    // The descriptor of a listing is closed by now.
+    let _closed = nix::unistd::close(number);
 }
 
 /// Leaves the standard streams for a file that has nothing, and from which nothing is heard.

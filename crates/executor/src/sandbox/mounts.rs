@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use ce_files::walk::{open_below, open_mount_point};
+use ce_files::walk::{FileSystem, file_system, open_below, open_mount_point};
 use composefs_ioctls::mount::mount_setattr_idmap;
 use rustix::fs::{CWD, FileType, Mode, OFlags, StatVfsMountFlags, fstat, open, statvfs};
 use rustix::io::Errno;
@@ -19,6 +19,8 @@ use rustix::mount::{
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use super::launcher_processes::{OLD, StepError, at, below};
+use super::spec::Bind;
+use crate::invocation::open_verified;
 
 /// Neither set-user-id programs nor devices.
 pub(super) const QUIET: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
@@ -81,6 +83,22 @@ pub(super) fn detached(
     Ok(mount)
 }
 
+/// Lets a mount, and all below it, stay as it is: what is mounted on the host from now on would not have its flags.
+pub(super) fn make_private(mount: &Path) -> rustix::io::Result<()> {
+    mount_change(mount, MountPropagationFlags::REC | MountPropagationFlags::PRIVATE)
+}
+
+/// Opens what is shown to an execution.
+pub(super) fn open_source(bind: &Bind) -> Result<OwnedFd, StepError> {
+    match bind.id {
+        Some(id) => open_verified(&below(OLD, &bind.source), id).map_err(at(VERIFY, &bind.source)),
+        // What has become a link meanwhile leads nowhere.
+        None => {
+            open_below(open_place(OLD)?.as_fd(), &bind.source).map_err(at("find", &bind.source))
+        }
+    }
+}
+
 /// Gives a mount a place, which is no link.
 pub(super) fn attach(mount: &OwnedFd, target: &Path) -> rustix::io::Result<()> {
     move_mount(mount, "", CWD, target, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
@@ -135,9 +153,7 @@ pub(super) fn show(root: &str, shown: Shown<'_>) -> Result<(), StepError> {
             Err(error) => return Err(at("bind", target)(error)),
         }
     };
-    // What is mounted on the host from now on would not have the flags.
-    let private = MountPropagationFlags::REC | MountPropagationFlags::PRIVATE;
-    mount_change(opened(&shown), private).map_err(at("make private", target))?;
+    make_private(&opened(&shown)).map_err(at("make private", target))?;
     restrict(&opened(&shown), flags)?;
     if is_recursive {
         let name = below(root, target);
@@ -147,35 +163,22 @@ pub(super) fn show(root: &str, shown: Shown<'_>) -> Result<(), StepError> {
             if mount_id(&found)? != inner.id {
                 return Err(at("find again", &inner.name)(Errno::STALE));
             }
-            if inner.kind == b"proc" {
-                // It has processes of the host.
+            let kind = file_system(found.as_fd()).map_err(at("look at", &inner.name))?;
+            if kind == FileSystem::Processes {
+                // These are of the host.
                 let empty = QUIET | MountFlags::RDONLY;
                 mount("tmpfs", opened(&found), "tmpfs", empty, c"mode=0555")
                     .map_err(at("cover", &inner.name))?;
             }
-            let is_of_kernel = KERNEL.iter().any(|kind| inner.kind == kind.as_bytes());
-            let closed = if is_of_kernel { MountFlags::RDONLY } else { MountFlags::empty() };
+            let closed = match kind {
+                FileSystem::Processes | FileSystem::Kernel => MountFlags::RDONLY,
+                FileSystem::Files => MountFlags::empty(),
+            };
             restrict(&opened(&found), flags | closed)?;
         }
     }
     Ok(())
 }
-
-/// The file systems by which the kernel is controlled.
-const KERNEL: [&str; 12] = [
-    "proc",
-    "sysfs",
-    "cgroup",
-    "cgroup2",
-    "debugfs",
-    "tracefs",
-    "securityfs",
-    "configfs",
-    "bpf",
-    "efivarfs",
-    "selinuxfs",
-    "pstore",
-];
 
 /// The number of the mount that an open file or directory is on.
 fn mount_id(place: &OwnedFd) -> Result<u64, StepError> {
@@ -219,8 +222,6 @@ pub(super) struct Mount {
     pub(super) name: PathBuf,
     /// Whether nothing can be written there.
     pub(super) is_read_only: bool,
-    /// The type of its file system.
-    kind: Vec<u8>,
 }
 
 impl Mount {
@@ -232,9 +233,7 @@ impl Mount {
         // After the device and the part of its file system that is mounted.
         let name = unescape(words.nth(2)?);
         let is_read_only = words.next()?.split(|byte| *byte == b',').any(|word| word == b"ro");
-        // After optional fields, which a dash ends.
-        let kind = words.skip_while(|word| *word != b"-").nth(1).unwrap_or_default().to_owned();
-        Some(Self { id, parent, name, is_read_only, kind })
+        Some(Self { id, parent, name, is_read_only })
     }
 
     /// Whether no name leads to it: it is hidden, or another mount is on its root.

@@ -16,7 +16,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use ce_files::walk::{GrantError, open_below, open_device};
+use ce_files::walk::{GrantError, open_device};
 use rustix::fs::{
     AtFlags, CWD, Dir, FileType, Mode, OFlags, fstat, mkdirat, mknodat, openat, readlinkat, stat,
     unlinkat,
@@ -30,8 +30,8 @@ use rustix::process::{chdir, geteuid, pivot_root, umask};
 
 use super::launcher_processes::{OLD, StepError, at, below};
 use super::mounts::{
-    MOUNTINFO, Mount, NEW, QUIET, SYSTEM, Shown, VERIFY, directory, memory, mounts_below,
-    open_place, opened, read_mounts, restrict, show,
+    MOUNTINFO, Mount, NEW, QUIET, SYSTEM, Shown, VERIFY, directory, make_private, memory,
+    mounts_below, open_place, open_source, opened, read_mounts, restrict, show,
 };
 use super::spec::{BindMode, COMPUTATION, HOME, INPUTS, InputPoint, OUTPUTS, SandboxSpec, TMP};
 use super::user::{MEMORY, Nobody, SandboxUser};
@@ -124,14 +124,8 @@ impl PreparedRoot {
         if matches!(identity, SandboxUser::Root(_)) && spec.root.is_none() {
             hide_secrets(&below(root, Path::new("/etc")))?;
         }
-        let host = open_place(OLD)?;
         for bind in &spec.binds {
-            let source = match bind.id {
-                Some(id) => open_verified(&below(OLD, &bind.source), id)
-                    .map_err(at(VERIFY, &bind.source))?,
-                // What has become a link meanwhile leads nowhere.
-                None => open_below(host.as_fd(), &bind.source).map_err(at("find", &bind.source))?,
-            };
+            let source = open_source(bind)?;
             let flags = match bind.mode {
                 BindMode::Read => QUIET | MountFlags::RDONLY,
                 BindMode::Write => QUIET,
@@ -407,8 +401,7 @@ pub(super) fn prepare_shared(
     }
     let dev = Path::new(SYSTEM).join("dev");
     make_devices(&dev, devices, nobody)?;
-    let private = MountPropagationFlags::REC | MountPropagationFlags::PRIVATE;
-    mount_change(SYSTEM, private).map_err(at("make private the mounts below", SYSTEM))?;
+    make_private(Path::new(SYSTEM)).map_err(at("make private the mounts below", SYSTEM))?;
     for mounted in mounts_below(Path::new(SYSTEM))? {
         // Mounts from /dev keep their device nodes.
         let flags = if mounted.name.starts_with(&dev) { MountFlags::NOSUID } else { QUIET };

@@ -89,6 +89,24 @@ const fn refused(own: [u32; 8]) -> [u32; 13] {
 const GENERIC_MODES: [ModeCall; 5] =
     [sets(33, 2), sets(52, 1), sets(53, 2), opens(56, 2), sets(452, 2)];
 
+/// `open`, `creat`, `chmod`, `fchmod`, `mknod`, `openat`, `mknodat`, `fchmodat` and `fchmodat2` of 32 bits.
+const fn modes_of_32_bits(openat: u32, mknodat: u32, fchmodat: u32) -> [ModeCall; 9] {
+    [
+        opens(5, 1),
+        sets(8, 1),
+        sets(15, 1),
+        sets(94, 1),
+        sets(14, 1),
+        opens(openat, 2),
+        sets(mknodat, 2),
+        sets(fchmodat, 2),
+        sets(452, 2),
+    ]
+}
+
+const X86_MODES: [ModeCall; 9] = modes_of_32_bits(295, 297, 306);
+const ARM_MODES: [ModeCall; 9] = modes_of_32_bits(322, 324, 333);
+
 /// Numbers of architectures that came late: the generic table of the kernel.
 const fn generic(architecture: u32) -> Calls {
     Calls {
@@ -143,17 +161,7 @@ const CALLS: [Calls; 5] = [
         devices: 54,
         socket: 359,
         socketcall: Some(102),
-        modes: &[
-            opens(5, 1),
-            sets(8, 1),
-            sets(14, 1),
-            sets(15, 1),
-            sets(94, 1),
-            opens(295, 2),
-            sets(297, 2),
-            sets(306, 2),
-            sets(452, 2),
-        ],
+        modes: &X86_MODES,
     },
     // AArch64
     generic(0xc000_00b7),
@@ -168,17 +176,7 @@ const CALLS: [Calls; 5] = [
         devices: 54,
         socket: 281,
         socketcall: None,
-        modes: &[
-            opens(5, 1),
-            sets(8, 1),
-            sets(14, 1),
-            sets(15, 1),
-            sets(94, 1),
-            opens(322, 2),
-            sets(324, 2),
-            sets(333, 2),
-            sets(452, 2),
-        ],
+        modes: &ARM_MODES,
     },
     // RISC-V, 64 bits
     generic(0xc000_00f3),

@@ -18,19 +18,18 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 
 use super::launcher_processes::{
-    OLD, ProcessEnd, ProcessUsage, Reply, StepError, at, below, end_of, ends_withheld, forked,
-    keep_only, reap, reap_any, receive_message, send, send_message, unshare,
+    KeptFiles, OLD, ProcessUsage, Reply, StepError, at, below, end_of, ends_withheld, fork_process,
+    reap, reap_any, receive_message, send, send_message, unshare,
 };
-use super::mounts::{NEW, QUIET, SYSTEM, attach, detached, join, restrict};
+use super::mounts::{
+    NEW, QUIET, SYSTEM, attach, detached, join, make_private, open_source, restrict,
+};
 use super::root::{MEMORY_POINTS, PreparedRoot, enter, mount_memory};
 use super::spec::{Bind, BindMode, COMPUTATION, SandboxSpec, TMP};
 use super::user::{Nobody, SandboxUser};
-use crate::invocation::open_verified;
 use rustix::fs::{Stat, fstat};
 use rustix::io::Errno;
-use rustix::mount::{
-    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_change, unmount,
-};
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::process::{
     Pid, Signal, WaitIdOptions, chdir, kill_process, set_parent_process_death_signal,
 };
@@ -84,7 +83,7 @@ impl SharedNamespaces {
             return None;
         }
         let mounts = spec.binds.iter().map(|bind| {
-            let directory = open_verified(&below(OLD, &bind.source), bind.id?).ok()?;
+            let directory = open_source(bind).ok()?;
             // The number of a directory that was removed may be that of a new one.
             let mount = if self.shown.contains(bind) && bind.target == Path::new(COMPUTATION) {
                 None
@@ -121,8 +120,7 @@ impl SharedNamespaces {
             let Some(mount) = mount else { continue };
             attach(&mount, &bind.target).map_err(at("bind", &bind.source))?;
             self.shown.push(bind.clone());
-            let private = MountPropagationFlags::REC | MountPropagationFlags::PRIVATE;
-            mount_change(&bind.target, private).map_err(at("make private", &bind.target))?;
+            make_private(&bind.target).map_err(at("make private", &bind.target))?;
             let read_only = match bind.mode {
                 BindMode::Read => MountFlags::RDONLY,
                 BindMode::Write => MountFlags::empty(),
@@ -247,15 +245,11 @@ impl Spawner {
     pub(super) fn fork(
         nobody: Option<&Nobody>,
         (socket, other): (UnixStream, UnixStream),
-    ) -> Result<Self, ProcessEnd> {
-        let Some(pid) = forked()? else {
-            drop(socket);
-            let namespace = nobody.map(|nobody| nobody.namespace.as_fd());
-            let kept: Vec<_> = [other.as_fd()].into_iter().chain(namespace).collect();
-            // After any failure, the launcher notices that the spawner has ended.
-            let _told = keep_only(&kept).and_then(|()| serve(&other, nobody));
-            return Err(ProcessEnd::Over);
-        };
+    ) -> Result<Self, StepError> {
+        let namespace = nobody.map(|nobody| nobody.namespace.as_fd());
+        let kept: Vec<_> = [other.as_fd()].into_iter().chain(namespace).collect();
+        // After any failure, the launcher notices that the spawner has ended.
+        let pid = fork_process(KeptFiles::Only(&kept), || serve(&other, nobody).is_err().into())?;
         Ok(Self { pid, socket: BufReader::new(socket) })
     }
 

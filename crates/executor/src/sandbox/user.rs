@@ -15,7 +15,7 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, Dir, Mode, OFlags, chownat, openat};
 use rustix::io::Errno;
-use rustix::process::{DumpableBehavior, Gid, Uid, geteuid, set_dumpable_behavior};
+use rustix::process::{Gid, Uid, geteuid};
 use rustix::thread::{
     CapabilitiesSecureBits, CapabilitySet, CapabilitySets, LinkNameSpaceType, UnshareFlags,
     move_into_link_name_space, set_capabilities, set_capabilities_secure_bits, set_no_new_privs,
@@ -23,7 +23,9 @@ use rustix::thread::{
 };
 
 use super::host_answer::is_refusal;
-use super::launcher_processes::{ProcessEnd, StepError, at, forked, pipe, reap, unshare};
+use super::launcher_processes::{
+    KeptFiles, ProcessEnd, StepError, at, fork_process, hide, pipe, reap, unshare,
+};
 use super::mounts::exchanged;
 use super::spec::Bind;
 
@@ -53,15 +55,14 @@ impl Nobody {
             return Ok(None);
         }
         let ((asked, asks), (told, tells)) = (pipe()?, pipe()?);
-        let Some(helper) = forked()? else {
-            drop((asks, told));
-            let mut tells = tells.into();
+        let (asked, mut tells) = (File::from(asked), File::from(tells));
+        let helper = fork_process(KeptFiles::AllBut(&[asks.as_fd(), told.as_fd()]), || {
             // Without an answer, the launcher ends: memory or processes that are used up do not decide who executions are.
-            if leave(&asked.into(), &mut tells).is_err_and(|error| is_refusal(&error)) {
+            if leave(&asked, &mut tells).is_err_and(|error| is_refusal(&error)) {
                 drop(tells.write_all(REFUSED));
             }
-            return Err(ProcessEnd::Over);
-        };
+            0
+        })?;
         drop((asked, tells));
         let made = enter_mounts(helper.as_raw_nonzero().get(), asks.into(), told.into());
         reap(helper)?;
@@ -152,8 +153,7 @@ fn is_refused(error: &io::Error) -> bool {
     by_helper || is_refusal(error)
 }
 
-/// Gives up all capabilities but some: neither this process nor its children can get any other, not
-/// even as root.
+/// Gives up all capabilities but some, and hides this process. Neither it nor its children can get any other, not even as root.
 pub(super) fn give_up_privileges(but: CapabilitySet) -> Result<(), StepError> {
     let bits = CapabilitiesSecureBits::NO_ROOT
         | CapabilitiesSecureBits::NO_ROOT_LOCKED
@@ -167,8 +167,7 @@ pub(super) fn give_up_privileges(but: CapabilitySet) -> Result<(), StepError> {
     let left = CapabilitySets { effective: but, permitted: but, inheritable: none };
     set_capabilities(None, left).map_err(at("give up capabilities", ""))?;
     set_no_new_privs(true).map_err(at("give up new privileges", ""))?;
-    // Others of the same user are not to read or write the memory of this process.
-    set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(at("hide memory", ""))
+    hide()
 }
 
 /// The user of an execution, as the kernel sees it.

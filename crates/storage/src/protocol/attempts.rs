@@ -433,7 +433,7 @@ impl<'a> Suspensions<'a> {
     /// Whether nobody but this user and root can change the record of a call.
     pub fn is_out_of_reach(&self, name: &ResultName) -> bool {
         let place = self.storage.path(&name.suspended_place());
-        is_out_of_reach(&place, geteuid().as_raw()).unwrap_or(false)
+        is_out_of_reach(&place, geteuid().as_raw())
     }
 
     /// Whether the outputs of a call were published by its last attempt, and only its place is left: its run has died.

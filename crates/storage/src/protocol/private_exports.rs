@@ -38,8 +38,7 @@ impl PrivateExports {
             if self.place.get().is_none() {
                 let own = storage.place(&format!("{}/{OWN}", run.directory()))?;
                 let own = own.parent().unwrap_or(&own);
-                // What cannot be looked at may be in reach.
-                let is_safe = is_out_of_reach(own, geteuid().as_raw()).unwrap_or(false);
+                let is_safe = is_out_of_reach(own, geteuid().as_raw());
                 let outside = if is_safe { None } else { Some(outside(run)?) };
                 self.place.get_or_init(|| outside);
             }
