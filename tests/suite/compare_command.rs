@@ -467,3 +467,35 @@ fn tables_that_earlier_versions_have_printed_are_known() {
     let ran = compare(&lab, &["own.csv", "own.csv"]).exit(0);
     ran.shows("seconds from").shows("time from");
 }
+
+/// A table that `--fail-on` passes because a column was taken for another one, or because values were left out, hides what it is
+/// asked for.
+#[test]
+fn no_column_and_no_value_of_a_file_is_left_out() {
+    let file = |header: &str, seconds: u32, row: &str| {
+        let rows = (10..16).map(|at| format!("a,{seconds}.{at},{row}\n"));
+        format!("bench,seconds,{header}\n{}", rows.collect::<String>())
+    };
+    let worse = ["--better", "less", "--column", "seconds", "--fail-on", "worse"];
+    let mut lab = Lab::empty();
+    for (header, row) in [
+        ("status", "ok"),
+        ("status,calls", "ok,5"),
+        ("status,call", "ok,5"),
+        ("calls,status", "5,ok"),
+    ] {
+        lab = lab.file("old.csv", file(header, 1, row)).file("new.csv", file(header, 2, row));
+        let ran = compare(&lab, &[&worse[..], &["old.csv", "new.csv"]].concat()).exit(1);
+        ran.shows("a      6  ");
+    }
+    // A number of JSON has no largest value, and a double has one.
+    let lines = |last: &str| {
+        let rows =
+            ["1", "2", "3", "4", "5", last].map(|it| format!("{{\"b\":\"x\",\"s\":{it}}}\n"));
+        rows.concat()
+    };
+    let lab = lab.file("old.nd", lines("6")).file("new.nd", lines("1e400"));
+    compare(&lab, &["old.nd", "new.nd"])
+        .exit(2)
+        .says("\"1e400\" in row 6 of the new table is too large for a double");
+}

@@ -77,10 +77,7 @@ impl RecordedPoint {
     pub(super) fn number(&self, column: &str) -> Option<f64> {
         let at = self.names.iter().position(|name| name == column)?;
         match &self.rows[..] {
-            [row] => match &row[at] {
-                CellValue::Number(text) => text.parse().ok(),
-                _ => None,
-            },
+            [row] => row[at].number(),
             _ => None,
         }
     }

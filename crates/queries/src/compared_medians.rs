@@ -191,12 +191,14 @@ pub enum MedianError {
         why: String,
     },
     /// A column of numbers has something else.
-    #[error("the column {name} cannot be compared: {text:?} {place} is no number")]
+    #[error("the column {name} cannot be compared: {text:?} {place} {}", if *.is_too_large { "is too large for a double" } else { "is no number" })]
     NotNumber {
         /// The column.
         name: String,
         /// The text that it has.
         text: String,
+        /// Whether it is a number that a double cannot hold.
+        is_too_large: bool,
         /// The row, in words.
         place: String,
     },
@@ -461,13 +463,10 @@ fn found_levels(
     (by, at): (&str, Option<usize>),
     levels: [&str; 2],
 ) -> Result<[String; 2], MedianError> {
-    let mut known: Vec<String> = Vec::new();
-    for row in table.rows.iter().filter(|row| row.status != RowStatus::Excluded) {
-        let text = at.map_or("", |at| row.cells[at].text());
-        if !known.iter().any(|it| it == text) {
-            known.push(text.to_owned());
-        }
-    }
+    let rows = table.rows.iter().filter(|row| row.status != RowStatus::Excluded);
+    let texts = rows.map(|row| at.map_or("", |at| row.cells[at].text()));
+    let mut seen = HashSet::new();
+    let known: Vec<String> = texts.filter(|text| seen.insert(*text)).map(str::to_owned).collect();
     let [old, new] = [found_level(&known, by, levels[0])?, found_level(&known, by, levels[1])?];
     if old == new {
         return Err(MedianError::SameLevel { by: by.to_owned(), level: old });
@@ -576,9 +575,9 @@ fn numbers_problem(
             let is_readable = it.source.reads_as_number(name, cell);
             match cell {
                 CellValue::Null => continue,
-                CellValue::Number(_) => has_numbers = true,
+                CellValue::Number(_) if is_readable => has_numbers = true,
                 _ if is_readable => drop(text.get_or_insert(cell.text())),
-                _ => drop(other.get_or_insert((it, cell.text()))),
+                _ => drop(other.get_or_insert((it, cell))),
             }
             cells += 1;
             readable += usize::from(is_readable);
@@ -588,14 +587,15 @@ fn numbers_problem(
     }
     let name = name.to_owned();
     let why = match (other, text) {
-        (Some((row, text)), _) if is_of_numbers => {
+        (Some((row, cell)), _) if is_of_numbers => {
             let is_of_two = sides.iter().flatten().any(|it| it.table == 1);
             let of = ["of the old table ", "of the new table "][row.table];
             let place = format!("{} {}", row.place(), if is_of_two { of } else { "" });
-            let (text, place) = (text.to_owned(), place.trim_end().to_owned());
-            return Some(MedianError::NotNumber { name, text, place });
+            let is_too_large = matches!(cell, CellValue::Number(_));
+            let (text, place) = (cell.text().to_owned(), place.trim_end().to_owned());
+            return Some(MedianError::NotNumber { name, text, is_too_large, place });
         }
-        (Some((_, text)), _) => format!("{text:?} is no number"),
+        (Some((_, cell)), _) => format!("{:?} is no number", cell.text()),
         (None, Some(text)) => format!("{text:?} is a text"),
         (None, None) if is_empty => "it has no numbers on one side".to_owned(),
         (None, None) => return None,
@@ -690,13 +690,13 @@ impl SideValues {
                 absent.insert(row.call.unwrap_or(alone));
                 continue;
             }
-            let (Some(at), Some(CellValue::Number(text))) = (places[table], it.cell(places)) else {
-                side.empty += usize::from(it.cell(places) == Some(&CellValue::Null));
+            let (Some(at), Some(cell)) = (places[table], it.cell(places)) else { continue };
+            let Some(value) = cell.number() else {
+                side.empty += usize::from(*cell == CellValue::Null);
                 continue;
             };
-            let Ok(value) = text.parse() else { continue };
             calls.entry(source.call_of(row, at).unwrap_or(alone)).or_default().push(value);
-            side.spelled.push(text.clone());
+            side.spelled.push(cell.text().to_owned());
             if let Some(origin) = &row.origin {
                 side.hosts.extend(origin.host.as_deref().map(str::to_owned));
                 side.machines.extend(origin.machine.as_deref().map(str::to_owned));

@@ -61,6 +61,23 @@ pub struct SweepTable {
     pub points_and_calls: [usize; 2],
 }
 
+/// The columns that say what became of a row, in the order in which they are printed behind those of the table.
+pub const ROW_STATE: [&str; 9] =
+    [STATUS, "call", "host", "machine", "time", "duration", "exclusive", "reason", "log"];
+
+/// The column behind these of a table with attestations.
+pub const ATTESTED: &str = "attested";
+
+/// The name that a column of [`ROW_STATE`] is printed with behind these columns of a table: `status`, or, if one of them is called
+/// so, `status (of the row)`.
+pub fn row_column_name(name: &str, columns: &[String]) -> String {
+    let mut name = name.to_owned();
+    while columns.contains(&name) {
+        name.push_str(" (of the row)");
+    }
+    name
+}
+
 /// A row of a [`SweepTable`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct SweepRow {
@@ -180,7 +197,7 @@ impl SweepTable {
     /// Whether a cell of a column is a number, or would be one if all cells of the column were. A string of JSON is none.
     pub(crate) fn reads_as_number(&self, name: &String, cell: &CellValue) -> bool {
         match cell {
-            CellValue::Number(_) => true,
+            CellValue::Number(_) => cell.number().is_some(),
             CellValue::Text(text) if !self.fields.contains(name) => {
                 text.parse::<f64>().is_ok_and(f64::is_finite)
             }

@@ -13,9 +13,9 @@ use ce_exchange::Attested;
 use ce_history::PublishedExecution;
 use ce_model::humanize::counted;
 use ce_model::statistics::CONFIDENCE;
-use ce_model::sweep::{Better, CellValue, ColumnMeasure};
+use ce_model::sweep::{Better, CellValue, ColumnMeasure, STATUS};
 use ce_queries::diff::{ComparedRow, TableComparison};
-use ce_queries::table::{RowStatus, SweepRow, SweepTable};
+use ce_queries::table::{ATTESTED, ROW_STATE, RowStatus, SweepRow, SweepTable, row_column_name};
 use ce_queries::table_summary::{ColumnSummary, PointSummary, ReplicateSummary};
 use ce_storage::Holder;
 use jiff::Timestamp;
@@ -33,11 +33,7 @@ pub enum TableFormat {
     Json,
 }
 
-/// The columns that say what became of a point, in this order.
-const STATE: [&str; 9] =
-    ["status", "call", "host", "machine", "time", "duration", "exclusive", "reason", "log"];
-
-/// Those of them that are left out if lines do not fit.
+/// The columns of [`ROW_STATE`] that are left out if lines do not fit.
 const LEAST_USE: [&str; 4] = ["host", "machine", "time", "log"];
 
 /// The narrowest column of reasons: `it ended with exit status 1` tells nothing if it is cut before the last word.
@@ -61,8 +57,8 @@ pub fn sweep_table(
         }
         return Ok(Vec::new());
     }
-    let state_names = STATE.iter().chain(attested.map(|_| &"attested"));
-    let of_row = state_names.clone().map(|name| unlike(name, &table.names));
+    let state_names = ROW_STATE.iter().chain(attested.map(|_| &ATTESTED));
+    let of_row = state_names.clone().map(|name| row_column_name(name, &table.names));
     let titles = table.names.iter().map(|name| match format {
         TableFormat::Text => with_unit(name, &table.measures),
         _ => name.clone(),
@@ -97,16 +93,6 @@ pub fn sweep_table(
     });
     let styles: Vec<ColumnStyle> = styles_of_table.chain(of_state).collect();
     print(format, &lines, (&styles, table.names.len() + 1), out)
-}
-
-/// The name of a column that says what became of a point, other than those of the table itself: `status`, or `status (of
-/// the row)`.
-fn unlike(name: &str, others: &[String]) -> String {
-    let mut name = name.to_owned();
-    while others.contains(&name) {
-        name.push_str(" (of the row)");
-    }
-    name
 }
 
 /// The name of a column, and its unit if it has one.
@@ -165,7 +151,7 @@ const fn rank(status: &RowStatus) -> usize {
     }
 }
 
-/// The columns among [`STATE`] that have texts. For humans, those that are the same in each row have none.
+/// The columns among [`ROW_STATE`] that have texts. For humans, those that are the same in each row have none.
 struct ShownState {
     call: bool,
     machine: bool,
@@ -193,8 +179,8 @@ pub fn disturbed_rows(table: &SweepTable) -> Option<String> {
     Some(format!("{rows} not measured exclusively, which the task asks for by now"))
 }
 
-/// The texts of the columns [`STATE`].
-fn state(row: &SweepRow, shown: &ShownState) -> [String; STATE.len()] {
+/// The texts of the columns [`ROW_STATE`].
+fn state(row: &SweepRow, shown: &ShownState) -> [String; ROW_STATE.len()] {
     let call = row.call.filter(|_| shown.call).map(|it| it.to_string()).unwrap_or_default();
     let origin = row.origin.as_ref();
     let host = origin.and_then(|it| it.host.as_deref()).unwrap_or_default().to_owned();
@@ -244,7 +230,7 @@ pub fn table_comparison(
         return rows.try_for_each(|row| json_line(&JsonComparison::new(comparison, row), out));
     }
     let mut header = keys.clone();
-    let status = unlike("status", outputs);
+    let status = row_column_name(STATUS, outputs);
     for name in outputs.iter().chain([&status]) {
         for (title, measures) in titles.iter().zip(measures) {
             let name = match format {
@@ -254,7 +240,7 @@ pub fn table_comparison(
             header.push(format!("{name}@{title}"));
         }
     }
-    header.push(unlike("changed", keys));
+    header.push(row_column_name("changed", keys));
     let mut lines = vec![header];
     for row in rows {
         let mut line: Vec<String> = row.point.iter().map(|cell| cell.text().to_owned()).collect();
@@ -528,8 +514,8 @@ pub fn table_summary(
             _ => ["n".to_owned(), with_unit(name, measures), "low".to_owned(), "high".to_owned()],
         });
     }
-    header.push(unlike(NOT_OK_COLUMN, &header));
-    header.extend(ends_by_results.then(|| unlike(UNCERTAIN_COLUMN, &header)));
+    header.push(row_column_name(NOT_OK_COLUMN, &header));
+    header.extend(ends_by_results.then(|| row_column_name(UNCERTAIN_COLUMN, &header)));
     let mut lines = vec![header];
     for PointSummary { point, columns, not_ok, uncertain } in points {
         let mut line: Vec<String> = point.iter().map(|cell| cell.text().to_owned()).collect();

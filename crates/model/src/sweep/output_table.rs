@@ -507,6 +507,14 @@ impl CellValue {
         }
     }
 
+    /// The number that it is, if a double can hold it: `1e400` is a number of JSON, and none of these.
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Self::Number(text) => text.parse().ok().filter(|number: &f64| number.is_finite()),
+            Self::Null | Self::Boolean(_) | Self::Text(_) => None,
+        }
+    }
+
     /// Its text; nothing has an empty one.
     pub fn text(&self) -> &str {
         match self {

@@ -12,7 +12,7 @@ use crate::table::SweepTable;
 use crate::table_summary::odd_text;
 use ce_model::digest::is_object_id;
 use ce_model::statistics::{Measurements, SeriesStep, series_steps};
-use ce_model::sweep::{CellValue, ColumnMeasure, REPLICATE, Until};
+use ce_model::sweep::{ColumnMeasure, REPLICATE, Until};
 
 /// The column with the dates of commits.
 const DATE: &str = "date";
@@ -335,7 +335,7 @@ impl<'a> Rows<'a> {
     fn are_numbers(&self, column: usize) -> bool {
         let mut cells =
             self.0.iter().filter(|row| row.status.is_none()).map(|it| &it.cells[column]);
-        cells.clone().next().is_some() && cells.all(|it| matches!(it, CellValue::Number(_)))
+        cells.clone().next().is_some() && cells.all(|it| it.number().is_some())
     }
 
     /// The first text among the cells of a column that is one of numbers otherwise.
@@ -401,6 +401,8 @@ fn count(numbers: &[usize]) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use ce_model::sweep::CellValue;
+
     use super::*;
 
     /// A table with these keys; a row has its cells, and the number of the calls that it rests on, or none if it failed.
