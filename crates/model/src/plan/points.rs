@@ -375,7 +375,22 @@ impl Explain for SelectionFault {
 }
 
 /// The texts of each name that points have, in the order in which they were seen.
-pub(super) type SeenTexts = BTreeMap<String, Vec<Arc<str>>>;
+pub(super) type SeenTexts = BTreeMap<String, SeenLevels>;
+
+/// The different texts that points have for one name.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SeenLevels {
+    in_order: Vec<Arc<str>>,
+    known: HashSet<Arc<str>>,
+}
+
+impl SeenLevels {
+    fn insert(&mut self, text: &Arc<str>) {
+        if self.known.insert(Arc::clone(text)) {
+            self.in_order.push(Arc::clone(text));
+        }
+    }
+}
 
 /// The names of all factors of sweeps, before any text was seen.
 pub(super) fn factor_names(task: &Task) -> SeenTexts {
@@ -384,8 +399,9 @@ pub(super) fn factor_names(task: &Task) -> SeenTexts {
         let Node::Sweep { sweep, .. } = node else { continue };
         let product = &task.sweeps[sweep.index()].product;
         let factors = product.factors.iter().flat_map(|factor| factor.points.names());
-        seen.extend(factors.map(|name| (name.clone(), Vec::new())));
-        seen.extend(product.replicates.iter().map(|_| (REPLICATE.to_owned(), Vec::new())));
+        seen.extend(factors.map(|name| (name.clone(), SeenLevels::default())));
+        let replicates = product.replicates.iter();
+        seen.extend(replicates.map(|_| (REPLICATE.to_owned(), SeenLevels::default())));
     }
     seen
 }
@@ -441,11 +457,7 @@ impl PointSelection {
             let mut is_used = vec![false; points.levels(column).len()];
             points.rows().for_each(|row| is_used[row[column] as usize] = true);
             let levels = points.levels(column).iter().zip(is_used);
-            for text in levels.filter(|(_, is_used)| *is_used).map(|(text, _)| text) {
-                if !seen.contains(text) {
-                    seen.push(Arc::clone(text));
-                }
-            }
+            levels.filter(|(_, is_used)| *is_used).for_each(|(text, _)| seen.insert(text));
             let is_wanted = points.levels(column).iter().map(|text| texts.contains(text));
             wanted.push((column, is_wanted.collect()));
         }
@@ -474,8 +486,8 @@ impl PointSelection {
                 faults.push(SelectionFault::NoName { name, nearest, known });
                 continue;
             };
-            for text in texts.iter().filter(|text| !there.contains(text)) {
-                let known = there.iter().map(ToString::to_string).collect();
+            for text in texts.iter().filter(|text| !there.known.contains(*text)) {
+                let known = there.in_order.iter().map(ToString::to_string).collect();
                 let (name, text) = (name.clone(), text.to_string());
                 faults.push(SelectionFault::NoText { name, text, known });
             }
