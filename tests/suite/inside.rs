@@ -122,7 +122,7 @@ impl World {
         let evaluation = &Evaluation::new(Arc::clone(task), Arc::clone(plan), files, storage);
         let events = Mutex::new(Vec::new());
         let observe = &|event: Event| events.lock().unwrap().push(event);
-        let trees = Trees::new(&self.storage);
+        let trees = Trees::new(&self.storage.with_file_name("task"));
         let exports = &Exports::new(&evaluation.storage, &trees);
         let policy = &Policy { retries, ..Policy::default() };
         let settings =

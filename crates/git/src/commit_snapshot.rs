@@ -1,10 +1,10 @@
 //! A commit of a repository, read from its objects: paths as in a checkout of it, and of its
-//! submodules at the commits that it records.
+//! submodules at the commits that it records. Or the commit that a work tree would become: its [`Draft`].
 //!
 //! Directories of a commit are identical if they are at the same path, or have the same tree and no links.
 
 use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
@@ -14,10 +14,14 @@ use gix::ObjectId;
 use gix::hashtable;
 use gix::objs::tree::EntryKind;
 
+use super::draft::{Draft, NestedDraft};
 use super::errors::SnapshotError;
 use super::submodules::{self, Repositories, object, tree_of};
 use super::{GitResult, from, object_id, revision, top};
 use ce_model::digest;
+
+/// The message where a commit is needed.
+const NO_COMMIT: &str = "there is no commit";
 
 /// The greatest number of links that are followed.
 const LINKS: usize = 40;
@@ -25,9 +29,15 @@ const LINKS: usize = 40;
 /// A commit, and the directory in it that paths are relative to.
 #[derive(Debug)]
 pub struct Snapshot {
-    repositories: Rc<Repositories>,
-    commit: ObjectId,
+    /// `None` for a directory that is in no repository.
+    repositories: Option<Rc<Repositories>>,
+    /// `None` if there is no commit yet.
+    commit: Option<ObjectId>,
+    /// The work tree, which counts where it differs from the commit.
+    draft: Option<Rc<Draft>>,
     directory: Rc<Path>,
+    /// The links that were followed, and what they lead to.
+    linked: RefCell<BTreeSet<PathBuf>>,
     /// A submodule that is at another commit than the one that is recorded, and that other one.
     moved: Option<(PathBuf, ObjectId)>,
     /// Some of the trees that were read.
@@ -57,14 +67,46 @@ impl Snapshot {
         let real = dir.canonicalize().map_err(|error| SnapshotError::Git(error.into()))?;
         let directory = top(&real).and_then(|top| real.strip_prefix(top).ok().map(Path::to_owned));
         let whole = Self::of(Rc::new(repositories), commit);
-        Ok(Self { directory: directory.unwrap_or_default().into(), ..whole })
+        Ok(whole.relative_to(&directory.unwrap_or_default()))
     }
 
     /// A commit of a repository, with paths relative to its top.
     pub(super) fn of(repositories: Rc<Repositories>, commit: ObjectId) -> Self {
+        Self::new(Some(repositories), Some(commit), None)
+    }
+
+    /// What a work tree would become as a commit, with paths relative to its top.
+    pub(super) fn of_draft(
+        repositories: Option<Rc<Repositories>>,
+        commit: Option<ObjectId>,
+        draft: Draft,
+    ) -> Self {
+        Self::new(repositories, commit, Some(Rc::new(draft)))
+    }
+
+    /// The files in a directory, given by its real path, and in the work tree that it is in, whether or not Git ignores them. There is no
+    /// commit.
+    pub fn of_files(dir: &Path) -> Self {
+        let top = top(dir).unwrap_or_else(|| dir.to_owned());
+        let inside = dir.strip_prefix(&top).unwrap_or(Path::new(""));
+        Self::of_draft(None, None, Draft::outside(&top)).relative_to(inside)
+    }
+
+    /// The same with paths relative to a directory, given by its place in the repository.
+    pub(super) fn relative_to(self, directory: &Path) -> Self {
+        Self { directory: directory.into(), ..self }
+    }
+
+    fn new(
+        repositories: Option<Rc<Repositories>>,
+        commit: Option<ObjectId>,
+        draft: Option<Rc<Draft>>,
+    ) -> Self {
         Self {
             repositories,
             commit,
+            draft,
+            linked: RefCell::default(),
             directory: PathBuf::new().into(),
             moved: None,
             trees: RefCell::default(),
@@ -81,7 +123,13 @@ impl Snapshot {
 
     /// The commit.
     pub fn commit(&self) -> Result<digest::ObjectId, SnapshotError> {
-        object_id(self.commit).map_err(SnapshotError::Git)
+        let commit = self.commit.ok_or_else(|| SnapshotError::Git(NO_COMMIT.into()))?;
+        object_id(commit).map_err(SnapshotError::Git)
+    }
+
+    /// The places in the repository of the links that were followed, and of what they lead to.
+    pub fn linked(&self) -> BTreeSet<PathBuf> {
+        self.linked.borrow().clone()
     }
 
     /// Finds the entry with this path, following links.
@@ -109,7 +157,7 @@ impl Snapshot {
         let name = path.file_name().ok_or(SnapshotError::NotASubmodule)?;
         let around = self.way(path.parent().unwrap_or(Path::new("")))?;
         match self.entry_of(&around, name)? {
-            (EntryKind::Commit, id) => {
+            TreeEntry { kind: EntryKind::Commit, id, is_draft: false, .. } => {
                 let commit = self.commit_at(&around.place().join(name), id);
                 object_id(commit).map_err(SnapshotError::Git)
             }
@@ -118,13 +166,24 @@ impl Snapshot {
     }
 
     fn way(&self, path: &Path) -> Result<Rc<PathStep>, SnapshotError> {
-        let root = PathStep::root(None, OsString::new(), self.tree(self.commit)?, self.commit);
-        let mut here = Rc::new(root);
+        let mut here = Rc::new(self.root()?);
         let mut links = 0;
         for part in parts(&self.directory.join(path)) {
             here = self.follow(here, part, &mut links)?;
         }
         Ok(here)
+    }
+
+    fn root(&self) -> Result<PathStep, SnapshotError> {
+        let none = gix::hash::Kind::Sha1.null();
+        let (tree, commit) = match self.commit {
+            Some(commit) => (self.tree(commit)?, commit),
+            None => (none, none),
+        };
+        let mut root = PathStep::root(None, OsString::new(), tree, commit);
+        root.is_draft = self.draft.as_ref().is_some_and(|it| it.has_changes(Path::new("")));
+        root.draft.clone_from(&self.draft);
+        Ok(root)
     }
 
     /// Goes on to an entry of a directory; if that is a link, to where it leads.
@@ -135,11 +194,13 @@ impl Snapshot {
         links: &mut usize,
     ) -> Result<Rc<PathStep>, SnapshotError> {
         let mut left = VecDeque::from([part.to_owned()]);
+        let before = *links;
         while let Some(part) = left.pop_front() {
             here = match self.step(&here, &part)? {
                 EntryTarget::PathStep(step) => step,
                 EntryTarget::Link(target) => {
                     *links += 1;
+                    self.linked.borrow_mut().insert(here.place().join(&part));
                     if *links > LINKS {
                         return Err(SnapshotError::Links);
                     }
@@ -152,6 +213,9 @@ impl Snapshot {
                 }
             };
         }
+        if *links > before {
+            self.linked.borrow_mut().insert(here.place());
+        }
         Ok(here)
     }
 
@@ -160,34 +224,45 @@ impl Snapshot {
             let above = here.above.clone().ok_or_else(|| SnapshotError::Outside("..".into()))?;
             return Ok(EntryTarget::PathStep(above));
         }
-        let (kind, id) = self.entry_of(here, part)?;
+        let TreeEntry { kind, id, is_draft, .. } = self.entry_of(here, part)?;
         let (above, name) = (Rc::clone(here), part.to_owned());
         Ok(EntryTarget::PathStep(Rc::new(match kind {
             EntryKind::Link => {
-                let target = self.blob(id).map_err(SnapshotError::Git)?;
+                let mut link = PathStep::entry(above, name, kind, id);
+                link.is_draft = is_draft;
+                let target = self.contents(&link)?;
                 return Ok(EntryTarget::Link(OsString::from_vec(target).into()));
+            }
+            EntryKind::Commit if is_draft => {
+                let nested = here.draft().map(|draft| draft.nested(&here.inside().join(part)));
+                let NestedDraft { head, draft } =
+                    nested.ok_or(SnapshotError::Missing)?.map_err(SnapshotError::Git)?;
+                let (commit, tree) = head.unwrap_or((id, id));
+                let mut root = PathStep::root(Some(above), name, tree, commit);
+                root.is_draft = draft.has_changes(Path::new(""));
+                root.draft = Some(Rc::new(draft));
+                root
             }
             EntryKind::Commit => {
                 let commit = self.commit_at(&here.place().join(part), id);
                 PathStep::root(Some(above), name, self.tree(commit)?, commit)
             }
-            kind => PathStep::entry(above, name, kind, id),
+            kind => {
+                let mut entry = PathStep::entry(above, name, kind, id);
+                entry.is_draft = is_draft;
+                entry
+            }
         })))
     }
 
     /// The entry with this name in a directory.
-    fn entry_of(
-        &self,
-        here: &PathStep,
-        name: &OsStr,
-    ) -> Result<(EntryKind, ObjectId), SnapshotError> {
+    fn entry_of(&self, here: &PathStep, name: &OsStr) -> Result<TreeEntry, SnapshotError> {
         if here.kind != EntryKind::Tree {
             return Err(SnapshotError::NotADirectory);
         }
         let entries = self.entries(here)?;
-        let at = entries.binary_search_by(|(other, ..)| other.as_os_str().cmp(name));
-        let (_, kind, id) = entries[at.map_err(|_| SnapshotError::Missing)?];
-        Ok((kind, id))
+        let at = entries.binary_search_by(|entry| entry.name.as_os_str().cmp(name));
+        Ok(entries[at.map_err(|_| SnapshotError::Missing)?].clone())
     }
 
     /// The commit of the submodule at this place, for which this one is recorded.
@@ -196,9 +271,12 @@ impl Snapshot {
         moved.map_or(recorded, |(_, commit)| *commit)
     }
 
-    /// Whether a directory holds links or submodules, itself or anywhere below. One that holds none
+    /// Whether a directory holds links or submodules, itself or anywhere below, or differs from the commit. One that does not
     /// means the same wherever it is.
     pub fn is_linked(&self, directory: &TreePath) -> Result<bool, SnapshotError> {
+        if directory.step.is_draft {
+            return Ok(true);
+        }
         self.same.is_linked(&directory.step, |id| self.tree_entries(id))
     }
 
@@ -210,12 +288,40 @@ impl Snapshot {
     /// Lists the names in a directory, in any order.
     pub fn list(&self, directory: &TreePath) -> Result<Vec<OsString>, SnapshotError> {
         let entries = self.entries(&directory.step)?;
-        Ok(entries.iter().map(|(name, ..)| name.clone()).collect())
+        Ok(entries.iter().map(|entry| entry.name.clone()).collect())
     }
 
     /// Returns the contents of a file.
     pub fn read(&self, file: &TreePath) -> Result<Vec<u8>, SnapshotError> {
-        self.blob(file.step.id).map_err(SnapshotError::Git)
+        self.contents(&file.step)
+    }
+
+    /// The size of a file in bytes, if that is known before it is read.
+    pub fn size(&self, file: &TreePath) -> Option<u64> {
+        let draft = file.step.draft().filter(|_| file.step.is_draft)?;
+        draft.size(&file.step.inside()).ok()
+    }
+
+    /// The id of a tree or blob, which a draft makes.
+    pub fn id(&self, path: &TreePath) -> Result<digest::ObjectId, SnapshotError> {
+        let step = &path.step;
+        let id = match step.draft().filter(|_| step.is_draft) {
+            None => step.id,
+            Some(draft) => {
+                let recorded = (!step.id.is_null()).then_some((step.id, step.kind));
+                draft.object(&step.inside(), recorded).map_err(SnapshotError::Git)?.object
+            }
+        };
+        object_id(id).map_err(SnapshotError::Git)
+    }
+
+    /// The contents of a file, or the target of a link.
+    fn contents(&self, step: &PathStep) -> Result<Vec<u8>, SnapshotError> {
+        let Some(draft) = step.draft().filter(|_| step.is_draft) else {
+            return self.blob(step.id).map_err(SnapshotError::Git);
+        };
+        let file = draft.file(&step.inside()).map_err(SnapshotError::Git)?;
+        file.map(|file| file.contents).ok_or(SnapshotError::NotAFile)
     }
 
     /// Returns the entries of the current directory.
@@ -223,7 +329,17 @@ impl Snapshot {
         if let Some(known) = step.entries.get() {
             return Ok(Rc::clone(known));
         }
-        let entries = self.tree_entries(step.id)?;
+        let recorded = match step.id.is_null() {
+            true => Rc::default(),
+            false => self.tree_entries(step.id)?,
+        };
+        let entries = match step.draft().filter(|_| step.is_draft) {
+            None => recorded,
+            Some(draft) => {
+                let entries = draft.entries(&step.inside(), &recorded);
+                Rc::new(entries.map_err(SnapshotError::Git)?)
+            }
+        };
         Ok(Rc::clone(step.entries.get_or_init(|| entries)))
     }
 
@@ -240,15 +356,16 @@ impl Snapshot {
     }
 
     fn read_tree(&self, id: ObjectId) -> GitResult<TreeEntries> {
-        let repository = self.repositories.required_repository_of(id)?;
+        let repository = self.repositories()?.required_repository_of(id)?;
         let mut entries = TreeEntries::new();
         for entry in object(repository, id)?.try_into_tree()?.iter() {
             let entry = entry?;
             let name = OsStr::from_bytes(entry.filename()).to_owned();
-            entries.push((name, entry.kind(), entry.object_id()));
+            let (kind, id) = (entry.kind(), entry.object_id());
+            entries.push(TreeEntry { name, kind, id, is_draft: false });
         }
         // Git sorts directories as if their names ended with a slash.
-        entries.sort_unstable_by(|(name, ..), (other, ..)| name.cmp(other));
+        entries.sort_unstable_by(|one, other| one.name.cmp(&other.name));
         Ok(entries)
     }
 
@@ -256,16 +373,21 @@ impl Snapshot {
         if let Some(word) = self.words.borrow().get(&id) {
             return Ok(word.clone());
         }
-        let contents = submodules::blob(self.repositories.required_repository_of(id)?, id)?;
+        let contents = submodules::blob(self.repositories()?.required_repository_of(id)?, id)?;
         if contents.len() <= WORD {
             self.words.borrow_mut().insert(id, contents.clone());
         }
         Ok(contents)
     }
 
+    fn repositories(&self) -> GitResult<&Repositories> {
+        self.repositories.as_deref().ok_or_else(|| NO_COMMIT.into())
+    }
+
     /// The tree of a commit of this repository or a submodule.
     fn tree(&self, commit: ObjectId) -> Result<ObjectId, SnapshotError> {
-        let having = self.repositories.repository_of(commit).map_err(SnapshotError::Git)?;
+        let repositories = self.repositories().map_err(SnapshotError::Git)?;
+        let having = repositories.repository_of(commit).map_err(SnapshotError::Git)?;
         let repository = having.ok_or_else(|| SnapshotError::NotCloned {
             commit: commit.to_hex_with_len(digest::SHORT).to_string(),
         })?;
@@ -284,8 +406,19 @@ enum EntryTarget {
     Link(PathBuf),
 }
 
+/// An entry of a tree.
+#[derive(Clone, Debug)]
+pub(super) struct TreeEntry {
+    pub(super) name: OsString,
+    pub(super) kind: EntryKind,
+    /// The id of the blob, tree or commit. Of a draft, it is that of the tree which the commit has there, or the null id.
+    pub(super) id: ObjectId,
+    /// The draft differs from the commit here, or below.
+    pub(super) is_draft: bool,
+}
+
 /// The entries of a tree, sorted by name.
-type TreeEntries = Vec<(OsString, EntryKind, ObjectId)>;
+type TreeEntries = Vec<TreeEntry>;
 
 /// A step of the way to something. Steps share those before them.
 #[derive(Debug)]
@@ -302,6 +435,10 @@ struct PathStep {
     pub(super) commit: ObjectId,
     /// It is the root of a repository.
     pub(super) root: bool,
+    /// The draft of its repository, of which it is the root.
+    pub(super) draft: Option<Rc<Draft>>,
+    /// As [`TreeEntry::is_draft`].
+    pub(super) is_draft: bool,
     /// The entries in it, once they were read.
     pub(super) entries: OnceCell<Rc<TreeEntries>>,
     /// It is known to hold neither links nor submodules, itself or anywhere below.
@@ -325,6 +462,8 @@ impl PathStep {
             id,
             commit,
             root: true,
+            draft: None,
+            is_draft: false,
             entries: OnceCell::new(),
             plain: Cell::new(false),
             number: Cell::new(None),
@@ -347,6 +486,16 @@ impl PathStep {
     /// Its place in the task's repository.
     pub(super) fn place(&self) -> PathBuf {
         path(self.upwards().filter(|step| step.above.is_some()))
+    }
+
+    /// Its path in the innermost repository.
+    pub(super) fn inside(&self) -> PathBuf {
+        path(self.upwards().take_while(|step| !step.root))
+    }
+
+    /// The draft of the innermost repository.
+    fn draft(&self) -> Option<&Draft> {
+        self.upwards().find(|step| step.root)?.draft.as_deref()
     }
 }
 
@@ -406,7 +555,17 @@ impl TreePath {
 
     /// Its path in the innermost repository.
     pub fn inside(&self) -> PathBuf {
-        path(self.step.upwards().take_while(|step| !step.root))
+        self.step.inside()
+    }
+
+    /// Its place in the outermost repository.
+    pub fn whole_place(&self) -> PathBuf {
+        self.step.place()
+    }
+
+    /// Whether a draft differs from the commit here, or below.
+    pub fn is_draft(&self) -> bool {
+        self.step.is_draft
     }
 
     /// Whether it is in a directory, or anywhere below.
@@ -424,11 +583,6 @@ impl TreePath {
     /// The identity of a directory's tree.
     pub fn tree(&self) -> TreeId {
         TreeId(self.step.id)
-    }
-
-    /// The id of the tree or blob.
-    pub fn id(&self) -> Result<digest::ObjectId, SnapshotError> {
-        object_id(self.step.id).map_err(SnapshotError::Git)
     }
 }
 
@@ -483,7 +637,7 @@ impl SameDirectories {
             }
             let entries = read_tree(id)?;
             let (mut linked, mut open) = (false, false);
-            for (_, kind, below) in entries.iter() {
+            for TreeEntry { kind, id: below, .. } in entries.iter() {
                 match kind {
                     EntryKind::Link | EntryKind::Commit => linked = true,
                     EntryKind::Tree => match self.linked.borrow().get(below) {

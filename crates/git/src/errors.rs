@@ -91,6 +91,9 @@ pub enum SnapshotError {
     /// A file stands on the way.
     #[error("is not a directory")]
     NotADirectory,
+    /// Something in the work tree is neither a file, nor a directory, nor a link.
+    #[error("is not a file")]
+    NotAFile,
     /// Something other than a submodule stands there.
     #[error("is not a submodule")]
     NotASubmodule,
@@ -146,6 +149,7 @@ impl Explain for SnapshotError {
             Self::NoRepository(_) => Some(no_task_repository()),
             Self::Git(source) => Some(hint_for_unreadable(&**source)),
             Self::Missing => Some("git ls-tree -r --name-only REV lists what the commit has"),
+            Self::NotAFile => Some("replace it by a file"),
             Self::NotADirectory => Some("correct the path: a file of the commit stands on its way"),
             Self::NotASubmodule => Some("git submodule status lists the submodules"),
             Self::Outside(_) => Some("link only to what is committed with the task"),

@@ -1,19 +1,22 @@
 //! The commit of a directory: the result of `git rev-parse HEAD` in it, which is the HEAD of the innermost
 //! repository. And whether a repository is still where it was.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::error::Error;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::SystemTime;
 
 use gix::objs::tree::EntryKind;
 use serde::{Deserialize, Serialize};
 
+use super::commit_snapshot::Snapshot;
+use super::draft::{Draft, DraftObject};
 use super::errors::{hint_for_unreadable, hint_to_trust};
-use super::opening::{Untrusted, index_path};
-use super::submodules::{object, tree_of};
-use super::uncommitted_changes::{self, Changes, Draft};
-use super::{GitResult, object_id, open, top};
+use super::opening::{NoRepository, Untrusted, index_path};
+use super::submodules::{Repositories, object, tree_of};
+use super::uncommitted_changes::{self, Changes};
+use super::{GitResult, from, object_id, open, top};
 use ce_files::cache::FileStat;
 use ce_model::digest::ObjectId;
 use ce_model::exit::Explain;
@@ -97,6 +100,25 @@ struct Opened {
 }
 
 impl Heads {
+    /// The repositories around a directory, where this commit counts as that at HEAD.
+    pub fn at(dir: &Path, commit: &ObjectId) -> Result<Self, HeadError> {
+        let mut heads = Self::default();
+        let top = top(dir).ok_or(HeadError::NoRepository)?;
+        heads.open(&top)?;
+        let of_git = |it| HeadError::of_git(&top, it);
+        let commit = from(commit).map_err(of_git)?;
+        heads.opened.entry(top.clone()).and_modify(|opened| opened.commit = commit);
+        Ok(heads)
+    }
+
+    /// Whether HEAD of the repository around a directory is still the commit that it was.
+    pub fn stands(&mut self, dir: &Path) -> Result<bool, HeadError> {
+        let top = top(dir).ok_or(HeadError::NoRepository)?;
+        let now = open_head(&top).map_err(|it| HeadError::of_git(&top, it))?;
+        let opened = self.open(&top)?;
+        Ok(now.is_some_and(|now| now.commit == opened.commit))
+    }
+
     /// Returns how HEAD of the innermost repository records a directory, given by its real path.
     pub fn of(&mut self, dir: &Path) -> Result<Head, HeadError> {
         match self.entry(dir)? {
@@ -172,8 +194,9 @@ impl Heads {
         if !self.changes.contains_key(scope) {
             let opened = self.open(&top)?;
             let inside = scope.strip_prefix(&top).unwrap_or(Path::new(""));
-            let changes = uncommitted_changes::changes(&opened.repository, inside)
-                .map_err(|it| HeadError::of_git(&top, it))?;
+            let changes =
+                uncommitted_changes::changes(&opened.repository, Some(opened.commit), inside)
+                    .map_err(|it| HeadError::of_git(&top, it))?;
             self.changes.insert(scope.to_owned(), changes.below(&top));
         }
         Ok(self.changes[scope].within(dir))
@@ -181,36 +204,60 @@ impl Heads {
 
     /// Returns the tree that a directory would have if its changes were committed, or the blob of a file.
     pub fn as_it_stands(&mut self, place: &Path, changes: &Changes) -> Result<ObjectId, HeadError> {
-        let Draft { object, .. } = self.draft(place, changes)?;
+        let DraftObject { object, .. } = self.draft(place, changes)?;
         object_id(object).map_err(|it| HeadError::of_git(place, it))
     }
 
     /// The same with its objects.
-    pub(super) fn draft(&mut self, place: &Path, changes: &Changes) -> Result<Draft, HeadError> {
-        if !place.is_file() {
-            return self.draft_of_directory(place, changes);
-        }
-        let (around, name) =
-            place.parent().zip(place.file_name()).ok_or(HeadError::NoRepository)?;
-        let mut draft = self.draft_of_directory(around, changes)?;
-        draft.narrow(name).map_err(|it| HeadError::of_git(around, it))?;
-        Ok(draft)
+    pub(super) fn draft(
+        &mut self,
+        place: &Path,
+        changes: &Changes,
+    ) -> Result<DraftObject, HeadError> {
+        let top = top(place).ok_or(HeadError::NoRepository)?;
+        let inside = place.strip_prefix(&top).unwrap_or(Path::new(""));
+        let opened = self.open(&top)?;
+        let draft = Draft::new(&opened.repository, &changes.inside(&top));
+        let recorded = opened.entry(inside).map_err(|it| HeadError::of_git(&top, it))?;
+        draft.object(inside, recorded).map_err(|it| HeadError::of_git(&top, it))
     }
 
-    fn draft_of_directory(&mut self, dir: &Path, changes: &Changes) -> Result<Draft, HeadError> {
+    /// The commit at HEAD of the repository that a directory is in, with paths relative to the directory.
+    pub fn snapshot(&mut self, dir: &Path) -> Result<Snapshot, HeadError> {
         let top = top(dir).ok_or(HeadError::NoRepository)?;
-        let inside = dir.strip_prefix(&top).unwrap_or(Path::new(""));
         let opened = self.open(&top)?;
-        let recorded = match opened.entry(inside).map_err(|it| HeadError::of_git(&top, it))? {
-            Some((id, EntryKind::Tree | EntryKind::Commit)) => Some(id),
-            _ => None,
+        let repositories = Rc::new(Repositories::of(opened.repository.clone(), Vec::new()));
+        let inside = dir.strip_prefix(&top).unwrap_or(Path::new(""));
+        Ok(Snapshot::of(repositories, opened.commit).relative_to(inside))
+    }
+
+    /// The same as the work tree stands, with what is not committed. Without a repository, or without a commit in it, nothing is.
+    pub fn draft_snapshot(&mut self, dir: &Path) -> Result<Snapshot, HeadError> {
+        let top = top(dir).unwrap_or_else(|| dir.to_owned());
+        let inside = dir.strip_prefix(&top).unwrap_or(Path::new("")).to_owned();
+        let of_git = |it| HeadError::of_git(&top, it);
+        let (repositories, commit, draft) = match self.open(&top) {
+            Ok(_) => {
+                let changes = self.changes(&top, &top)?.inside(&top);
+                let Opened { repository, commit } = self.open(&top)?;
+                (Some(repository.clone()), Some(*commit), Draft::new(repository, &changes))
+            }
+            Err(HeadError::Unborn(_)) => {
+                let repository = open(&top).map_err(of_git)?;
+                let changes = uncommitted_changes::changes(&repository, None, Path::new(""));
+                let draft = Draft::new(&repository, &changes.map_err(of_git)?);
+                (Some(repository), None, draft)
+            }
+            Err(HeadError::NoRepository) => (None, None, Draft::outside(&top)),
+            Err(error) => return Err(error),
         };
-        // Without its filter, a file counts with its own contents.
-        let filtered = changes.filtered.iter().map(|it| &it.path);
-        let changed: BTreeSet<&PathBuf> = changes.changed.iter().chain(filtered).collect();
-        let changed = changed.into_iter().filter_map(|path| path.strip_prefix(dir).ok());
-        Draft::new(&opened.repository, inside, recorded, changed)
-            .map_err(|it| HeadError::of_git(&top, it))
+        let repositories = repositories.map(|it| Rc::new(Repositories::of(it, Vec::new())));
+        Ok(Snapshot::of_draft(repositories, commit, draft).relative_to(&inside))
+    }
+
+    /// Whether unchanged files were read to find changes, since their stats are not those of the index.
+    pub fn is_stale(&self) -> bool {
+        self.changes.values().any(|changes| changes.is_stale)
     }
 
     /// Returns the first submodule around a directory that is at another commit than the
@@ -249,6 +296,7 @@ impl Heads {
     fn open(&mut self, top: &Path) -> Result<&Opened, HeadError> {
         if !self.opened.contains_key(top) {
             let opened = match open_head(top) {
+                Err(error) if error.is::<NoRepository>() => return Err(HeadError::NoRepository),
                 Err(error) if error.is::<Untrusted>() => {
                     return Err(HeadError::Untrusted(top.to_owned()));
                 }

@@ -3,7 +3,8 @@
 //! `git lfs` works in a bare repository of our own that has nothing but objects, since it reads pointers from Git trees: in a
 //! mirror without files it would fetch all of them. Its exit status 0 is no proof that a server has an object.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf, absolute};
 use std::process::Output;
 
@@ -11,6 +12,7 @@ use gix::Repository;
 use gix::objs::Tree;
 use gix::objs::tree::{Entry, EntryKind};
 use gix::open::Options;
+use sha2::{Digest as _, Sha256};
 
 use crate::command::{GitReach, Prompts, git, output_of, output_until, silence_ssh};
 use crate::mirror::{Mirror, MirrorError};
@@ -36,6 +38,9 @@ const NO_LFS: &str = "'lfs' is not a git command";
 
 /// The greatest number of causes that an error names: `git lfs` prints one for each object.
 const NAMED: usize = 3;
+
+/// The number of bytes that are hashed at once.
+const PIECE: usize = 1 << 16;
 
 /// The beginnings of lines of `git lfs` that are no causes.
 const BESIDE_CAUSES: [&str; 4] =
@@ -74,6 +79,27 @@ impl LfsPointer {
         let is_oid =
             oid.len() == 64 && oid.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f'));
         is_oid.then(|| Self { oid: oid.to_owned(), size })
+    }
+
+    /// Whether a file has just the bytes of its object.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be read.
+    pub fn is_of(&self, file: &Path) -> io::Result<bool> {
+        let mut file = File::open(file)?;
+        if file.metadata()?.len() != self.size {
+            return Ok(false);
+        }
+        let (mut sha256, mut piece) = (Sha256::new(), vec![0; PIECE]);
+        loop {
+            match file.read(&mut piece)? {
+                0 => break,
+                count => sha256.update(&piece[..count]),
+            }
+        }
+        let digits = sha256.finalize().iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        Ok(digits == self.oid)
     }
 
     /// The path of its object in a directory of objects.

@@ -7,6 +7,7 @@ mod command;
 mod commit_snapshot;
 mod config;
 mod discovery;
+mod draft;
 mod errors;
 mod head;
 mod history;

@@ -6,11 +6,10 @@
 
 use std::collections::HashSet;
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::Read;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
+use gix::Repository;
 use gix::attrs::StateRef;
 use gix::attrs::search::Outcome;
 use gix::bstr::{BStr, BString, ByteSlice};
@@ -20,7 +19,6 @@ use gix::index::entry::Mode;
 use gix::open::Options;
 use gix::sec::identity::is_path_owned_by_current_user;
 use gix::worktree::stack::state::attributes::Source;
-use gix::{ObjectId, Repository};
 
 use crate::GitResult;
 
@@ -41,7 +39,7 @@ pub(super) struct Untrusted(pub(super) PathBuf);
 /// A directory that is no repository.
 #[derive(Debug, thiserror::Error)]
 #[error("{} is not in a Git repository", .0.display())]
-pub(super) struct NoRepository(PathBuf);
+pub(super) struct NoRepository(pub(super) PathBuf);
 
 /// Opens a repository, given by the top of its work tree or by its own directory.
 ///
@@ -221,50 +219,41 @@ fn disarm(repository: &mut Repository) -> GitResult<()> {
     Ok(())
 }
 
-/// The files of a work tree that have an external filter.
+/// The filter of Git LFS, which needs no program here.
+pub(super) const LFS: &str = "lfs";
+
+/// The filters that attributes give to the files of a work tree.
 pub(super) struct Drivers<'a> {
-    known: HashSet<BString>,
+    /// Those that the configuration has a program for.
+    programs: HashSet<BString>,
     stack: gix::AttributeStack<'a>,
     outcome: Outcome,
 }
 
 impl<'a> Drivers<'a> {
-    /// The filters of a repository, if it has any.
-    pub(super) fn of(repository: &'a Repository, index: &State) -> GitResult<Option<Self>> {
+    pub(super) fn of(repository: &'a Repository, index: &State) -> GitResult<Self> {
         let config = repository.config_snapshot();
         let sections = config.plumbing().sections_by_name(SECTION).into_iter().flatten();
         let names = sections.filter_map(|it| it.header().subsection_name().map(BStr::to_owned));
-        let known: HashSet<BString> = names.collect();
-        if known.is_empty() {
-            return Ok(None);
-        }
+        let programs = names.collect();
         let stack = repository.attributes_only(index, Source::WorktreeThenIdMapping)?;
         let outcome = stack.selected_attribute_matches([SECTION]);
-        Ok(Some(Self { known, stack, outcome }))
+        Ok(Self { programs, stack, outcome })
     }
 
-    /// The external filter of a file, if it has one.
+    /// The filter of a file, if it has one.
     pub(super) fn of_file(&mut self, path: &BStr) -> GitResult<Option<String>> {
         self.stack.at_entry(path, Some(Mode::FILE))?.matching_attributes(&mut self.outcome);
-        let found = self.outcome.iter_selected().find_map(|found| match found.assignment.state {
-            StateRef::Value(name) => self.known.get(name.as_bstr()),
+        Ok(self.outcome.iter_selected().find_map(|found| match found.assignment.state {
+            StateRef::Value(name) => Some(name.as_bstr().to_string()),
             _ => None,
-        });
-        Ok(found.map(ToString::to_string))
+        }))
     }
-}
 
-/// Whether a file has the contents of a blob.
-pub(super) fn is_blob(repository: &Repository, path: &Path, id: ObjectId) -> GitResult<bool> {
-    let mut file = File::open(path)?;
-    // The contents that a filter keeps elsewhere are large, and the blob is not.
-    let size = repository.find_header(id).map(|header| header.size());
-    if size.is_ok_and(|size| file.metadata().is_ok_and(|it| it.len() != size)) {
-        return Ok(false);
+    /// Whether a filter is a program here.
+    pub(super) fn is_program(&self, filter: &str) -> bool {
+        self.programs.contains(filter.as_bytes().as_bstr())
     }
-    let mut contents = Vec::new();
-    file.read_to_end(&mut contents)?;
-    Ok(gix::objs::compute_hash(id.kind(), gix::objs::Kind::Blob, &contents)? == id)
 }
 
 #[cfg(test)]

@@ -5,11 +5,13 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use gix::index::entry::Mode;
 use gix::objs::Kind;
 use gix::{ObjectId, Repository};
 
-use crate::GitResult;
-use crate::opening::{open, open_submodule};
+use crate::opening::{NoRepository, open, open_submodule};
+use crate::uncommitted_changes::{is_repository, own_index};
+use crate::{GitResult, to_path};
 
 /// A repository with its submodules, which are opened when one is asked for.
 #[derive(Clone, Debug)]
@@ -55,6 +57,10 @@ impl Repositories {
     /// The repository that has an object, which is an error if none has.
     pub(super) fn required_repository_of(&self, id: ObjectId) -> GitResult<&Repository> {
         match self.repository_of(id) {
+            Ok(None) | Err(_) if !self.task.git_dir().exists() => {
+                let place = self.task.workdir().unwrap_or(self.task.git_dir());
+                Err(NoRepository(place.to_owned()).into())
+            }
             Ok(found) => Ok(found.ok_or(AbsentObject(id))?),
             // Even the submodules may be unknown if objects are missing.
             Err(why) => Err(format!("{} ({why})", AbsentObject(id)).into()),
@@ -125,6 +131,7 @@ fn find(task: &Repository) -> GitResult<Vec<Repository>> {
                 submodules.push(open_submodule(opened.git_dir())?);
             }
         }
+        submodules.extend(unnamed(&repository)?);
         for submodule in submodules {
             if seen.insert(submodule.git_dir().canonicalize()?) {
                 waiting.push(submodule.clone());
@@ -133,6 +140,15 @@ fn find(task: &Repository) -> GitResult<Vec<Repository>> {
         }
     }
     Ok(found)
+}
+
+/// The repositories that are checked out where the index has a commit, even if `.gitmodules` does not name them.
+fn unnamed(around: &Repository) -> GitResult<Vec<Repository>> {
+    let Some(top) = around.workdir() else { return Ok(Vec::new()) };
+    let index = own_index(around)?;
+    let commits = index.entries().iter().filter(|entry| entry.mode == Mode::COMMIT);
+    let places = commits.map(|entry| top.join(to_path(entry.path(&index))));
+    places.filter(|place| is_repository(place)).map(|place| open_submodule(&place)).collect()
 }
 
 fn kept(room: &Path) -> GitResult<Vec<Repository>> {

@@ -1,31 +1,28 @@
-//! Uncommitted changes: the difference between a directory and the commit at HEAD, and the tree that it would have with them.
+//! Uncommitted changes: the difference between a work tree and a commit.
 
-use std::collections::HashMap;
-use std::ffi::OsStr;
-use std::fs;
-use std::io::Read;
+use std::collections::{HashMap, HashSet};
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use gix::bstr::{BString, ByteSlice};
+use gix::bstr::{BStr, BString, ByteSlice};
 use gix::dir::entry::Status;
 use gix::dir::walk::EmissionMode;
 use gix::fs::FileSnapshot;
-use gix::index::entry::{Flags, Mode};
-use gix::objs::Tree;
-use gix::objs::tree::{Editor, EntryKind};
+use gix::index::entry::stat::Options;
+use gix::index::entry::{Flags, Mode, Stat};
 use gix::status::Submodule;
 use gix::status::index_worktree::Item as Change;
 use gix::submodule::config::Ignore;
 use gix::worktree::IndexPersistedOrInMemory;
-use gix::worktree::stack::state::attributes::Source;
 use gix::worktree::stack::state::ignore;
 use gix::{ObjectId, Repository};
 
 use super::discovery::top;
-use super::opening::{Drivers, index_path, is_blob};
-use super::submodules::{object, tree_of};
+use super::lfs::LfsPointer;
+use super::opening::{Drivers, LFS, index_path};
+use super::submodules::{blob, object, tree_of};
 use super::{GitResult, to_path};
 
 /// The differences of a directory from the commit at HEAD: files relative to the top of the work
@@ -36,9 +33,11 @@ pub struct Changes {
     pub changed: Vec<PathBuf>,
     /// Ignored files, and directories of which everything is ignored; sorted.
     pub ignored: Vec<PathBuf>,
-    /// Files with an external filter that differ from the recorded ones; sorted. They are changed,
-    /// too, unless the index says that Git has made them so.
+    /// Changed files that have an external filter, which alone could tell whether they are what Git has made of the recorded ones;
+    /// sorted.
     pub filtered: Vec<Filtered>,
+    /// Files were read that have not changed, since the index has stats that they no longer have.
+    pub is_stale: bool,
 }
 
 /// A file with an external filter.
@@ -56,7 +55,24 @@ impl Changes {
         let join = |paths: Vec<PathBuf>| paths.iter().map(|path| top.join(path)).collect();
         let mut filtered = self.filtered;
         filtered.iter_mut().for_each(|it| it.path = top.join(&it.path));
-        Self { changed: join(self.changed), ignored: join(self.ignored), filtered }
+        Self { changed: join(self.changed), ignored: join(self.ignored), filtered, ..self }
+    }
+
+    /// Makes all paths relative to the top of the work tree.
+    pub(super) fn inside(&self, top: &Path) -> Self {
+        let inside = |paths: &[PathBuf]| {
+            paths
+                .iter()
+                .filter_map(|path| path.strip_prefix(top).ok().map(Path::to_owned))
+                .collect()
+        };
+        let mut filtered = self.filtered.clone();
+        filtered.retain_mut(|it| {
+            let path = it.path.strip_prefix(top).map(Path::to_owned);
+            path.map(|path| it.path = path).is_ok()
+        });
+        let (changed, ignored) = (inside(&self.changed), inside(&self.ignored));
+        Self { changed, ignored, filtered, is_stale: self.is_stale }
     }
 
     /// The changes in a directory.
@@ -69,21 +85,33 @@ impl Changes {
             changed: within(&self.changed),
             ignored: within(&self.ignored),
             filtered: filtered.cloned().collect(),
+            is_stale: self.is_stale,
         }
     }
 }
 
-/// Returns how a directory, relative to the top of the work tree, differs from HEAD.
+/// Returns how a directory, relative to the top of the work tree, differs from a commit, if there is one yet.
 ///
-/// Finds the changes on the disk: no setting and no flag of the index hides one.
-pub(super) fn changes(repository: &Repository, dir: &Path) -> GitResult<Changes> {
+/// Finds the changes on the disk, and those that are staged: no setting and no flag of the index hides one. What a sparse checkout
+/// leaves out does not differ.
+pub(super) fn changes(
+    repository: &Repository,
+    commit: Option<ObjectId>,
+    dir: &Path,
+) -> GitResult<Changes> {
     let mut index = own_index(repository)?;
+    let staged = staged(repository, commit, &index, dir)?;
+    let mut left_out = HashSet::new();
+    index.remove_entries(|_, path, entry| {
+        if entry.flags.contains(Flags::SKIP_WORKTREE) {
+            left_out.insert(to_path(path));
+        }
+        entry.mode == Mode::DIR
+    });
     for entry in index.entries_mut() {
         let hidden = Flags::ASSUME_VALID | Flags::SKIP_WORKTREE;
         entry.flags.remove(hidden | Flags::FSMONITOR_VALID | Flags::UPTODATE);
     }
-    let filtered = filtered(repository, &index, dir)?;
-    let staged = staged(repository, &index, dir)?;
     let submodules: Vec<(PathBuf, ObjectId)> = (index.entries().iter())
         .filter(|entry| entry.mode == Mode::COMMIT)
         .map(|entry| (to_path(entry.path(&index)), entry.id))
@@ -93,10 +121,11 @@ pub(super) fn changes(repository: &Repository, dir: &Path) -> GitResult<Changes>
         .dirwalk_options()?
         .emit_untracked(EmissionMode::Matching)
         .emit_ignored(Some(EmissionMode::CollapseDirectory));
+    // One that is shared: several threads have it, and it may be large.
+    let index = FileSnapshot::new(index).into();
     let status = repository
         .status(gix::progress::Discard)?
-        // One that is shared: several threads have it, and it may be large.
-        .index(IndexPersistedOrInMemory::Persisted(FileSnapshot::new(index).into()))
+        .index(IndexPersistedOrInMemory::Persisted(Arc::clone(&index)))
         // It knows only those that `.gitmodules` names.
         .index_worktree_submodules(Submodule::Given { ignore: Ignore::All, check_dirty: true })
         .index_worktree_rewrites(None)
@@ -105,7 +134,8 @@ pub(super) fn changes(repository: &Repository, dir: &Path) -> GitResult<Changes>
             // Each look is small, and there may be many: to begin threads takes longer than it saves.
             options.thread_limit = Some(1);
         });
-    let mut changes = Changes { filtered, changed: staged, ..Changes::default() };
+    let mut changes = Changes { changed: staged, ..Changes::default() };
+    let mut modified = Vec::new();
     for change in status.into_index_worktree_iter(pattern(dir))? {
         let change = change?;
         let path = to_path(change.rela_path());
@@ -116,10 +146,12 @@ pub(super) fn changes(repository: &Repository, dir: &Path) -> GitResult<Changes>
                 Status::Pruned | Status::Tracked => {}
             },
             // Only the index would change.
-            _ if change.summary().is_none() => {}
-            _ => changes.changed.push(path),
+            _ if change.summary().is_none() => changes.is_stale = true,
+            _ if left_out.contains(&path) && is_absent(&work_dir(repository).join(&path)) => {}
+            _ => modified.push(path),
         }
     }
+    judge_filtered(repository, &index, modified, &mut changes)?;
     for (path, recorded) in submodules {
         if differs(&work_dir(repository).join(&path), recorded)? {
             changes.changed.push(path);
@@ -129,6 +161,51 @@ pub(super) fn changes(repository: &Repository, dir: &Path) -> GitResult<Changes>
     changes.changed.dedup();
     changes.ignored.sort_unstable();
     Ok(changes)
+}
+
+fn is_absent(path: &Path) -> bool {
+    path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound)
+}
+
+/// Adds files whose contents are not those of the index. Only a filter can tell what Git would record of some, and that is only known
+/// of Git LFS: the pointer says which object the file is.
+fn judge_filtered(
+    repository: &Repository,
+    index: &gix::index::File,
+    modified: Vec<PathBuf>,
+    changes: &mut Changes,
+) -> GitResult<()> {
+    let mut drivers = None;
+    for path in modified {
+        let full = work_dir(repository).join(&path);
+        let name: &BStr = path.as_os_str().as_bytes().as_bstr();
+        let entry = index.entry_by_path(name).filter(|it| it.mode.contains(Mode::FILE));
+        let is_file = full.symlink_metadata().is_ok_and(|it| it.is_file());
+        if let Some(entry) = entry.filter(|_| is_file) {
+            let drivers = match &mut drivers {
+                Some(drivers) => drivers,
+                None => drivers.insert(Drivers::of(repository, index)?),
+            };
+            match drivers.of_file(name)? {
+                Some(filter) if filter == LFS => {
+                    let pointer = LfsPointer::parse(&blob(repository, entry.id)?);
+                    if pointer.is_some_and(|it| it.is_of(&full).unwrap_or(false)) {
+                        changes.is_stale = true;
+                        continue;
+                    }
+                }
+                // Even if it is as young as the index: what it was made of cannot be told in any other way.
+                Some(filter) if drivers.is_program(&filter) && has_stat(&full, entry)? => continue,
+                Some(filter) if drivers.is_program(&filter) => {
+                    changes.filtered.push(Filtered { path: path.clone(), filter });
+                }
+                Some(_) | None => {}
+            }
+        }
+        changes.changed.push(path);
+    }
+    changes.filtered.sort_unstable();
+    Ok(())
 }
 
 /// The path of a directory within the work tree that it is in, if Git would add its files with the others there.
@@ -151,19 +228,28 @@ fn find_unignored(dir: &Path) -> GitResult<Option<PathBuf>> {
     Ok((!is_ignored).then(|| path.to_owned()))
 }
 
-/// Finds the paths in a directory that the index records in another way than HEAD.
+/// Finds the paths in a directory that the index records in another way than a commit.
 ///
 /// It reads the trees of that directory only. gix would read all trees of the commit.
 fn staged(
     repository: &Repository,
+    commit: Option<ObjectId>,
     index: &gix::index::State,
     dir: &Path,
 ) -> GitResult<Vec<PathBuf>> {
-    let mut committed = committed(repository, dir)?;
+    let mut committed = committed(repository, commit, dir)?;
     let mut staged = Vec::new();
     for entry in index.entries() {
         let path = to_path(entry.path(index));
-        if path.starts_with(dir) && committed.remove(&path) != Some((entry.mode, entry.id)) {
+        if entry.mode == Mode::DIR {
+            // The tree of a directory that a sparse checkout leaves out.
+            committed.retain(|it, _| !it.starts_with(&path));
+            if tree_at(repository, commit, &path)? != Some(entry.id)
+                && (path.starts_with(dir) || dir.starts_with(&path))
+            {
+                staged.push(path);
+            }
+        } else if path.starts_with(dir) && committed.remove(&path) != Some((entry.mode, entry.id)) {
             staged.push(path);
         }
     }
@@ -171,9 +257,26 @@ fn staged(
     Ok(staged)
 }
 
-/// Returns the entries that HEAD has in a directory, or for its path: everything but trees.
-fn committed(repository: &Repository, dir: &Path) -> GitResult<HashMap<PathBuf, (Mode, ObjectId)>> {
-    let root = repository.head_tree_id_or_empty()?.object()?.into_tree();
+/// The tree that a commit has at a path.
+fn tree_at(
+    repository: &Repository,
+    commit: Option<ObjectId>,
+    path: &Path,
+) -> GitResult<Option<ObjectId>> {
+    let Some(commit) = commit else { return Ok(None) };
+    let root = object(repository, tree_of(repository, commit)?)?.try_into_tree()?;
+    let entry = root.lookup_entry_by_path(path)?;
+    Ok(entry.filter(|entry| entry.mode().is_tree()).map(|entry| entry.object_id()))
+}
+
+/// Returns the entries that a commit has in a directory, or for its path: everything but trees.
+fn committed(
+    repository: &Repository,
+    commit: Option<ObjectId>,
+    dir: &Path,
+) -> GitResult<HashMap<PathBuf, (Mode, ObjectId)>> {
+    let Some(commit) = commit else { return Ok(HashMap::new()) };
+    let root = object(repository, tree_of(repository, commit)?)?.try_into_tree()?;
     let tree = if dir.as_os_str().is_empty() {
         root
     } else {
@@ -204,29 +307,11 @@ pub(super) fn own_index(repository: &Repository) -> GitResult<gix::index::File> 
     Ok(gix::index::File::from_state(gix::index::State::new(hash), path))
 }
 
-/// Finds the files below a directory that have an external filter, and contain something else than
-/// the index has.
-fn filtered(
-    repository: &Repository,
-    index: &gix::index::State,
-    dir: &Path,
-) -> GitResult<Vec<Filtered>> {
-    let Some(mut drivers) = Drivers::of(repository, index)? else { return Ok(Vec::new()) };
-    let mut filtered = Vec::new();
-    for entry in index.entries().iter().filter(|it| it.mode.contains(Mode::FILE)) {
-        let path = to_path(entry.path(index));
-        if path.starts_with(dir)
-            && let Some(filter) = drivers.of_file(entry.path(index))?
-        {
-            let full = work_dir(repository).join(&path);
-            if full.is_file() && !full.is_symlink() && !is_blob(repository, &full, entry.id)? {
-                filtered.push(Filtered { path, filter });
-            }
-        }
-    }
-    filtered.sort_unstable();
-    filtered.dedup();
-    Ok(filtered)
+/// Whether a file has the stat that the index has of it, to the nanosecond.
+fn has_stat(file: &Path, entry: &gix::index::Entry) -> GitResult<bool> {
+    let stat = Stat::from_fs(&gix::index::fs::Metadata::from_path_no_follow(file)?)?;
+    let exactly = Options { use_nsec: true, ..Options::default() };
+    Ok(entry.stat.matches(&stat, exactly))
 }
 
 /// Whether a submodule, if it is checked out, is not just the commit that is recorded.
@@ -236,7 +321,7 @@ fn differs(submodule: &Path, recorded: ObjectId) -> GitResult<bool> {
     }
     let repository = super::open(submodule)?;
     let head = repository.head()?.id().map(gix::Id::detach);
-    Ok(head != Some(recorded) || !changes(&repository, Path::new(""))?.changed.is_empty())
+    Ok(head != Some(recorded) || !changes(&repository, head, Path::new(""))?.changed.is_empty())
 }
 
 pub(super) fn is_repository(dir: &Path) -> bool {
@@ -251,95 +336,4 @@ fn work_dir(repository: &Repository) -> &Path {
 fn pattern(dir: &Path) -> Option<BString> {
     let dir = dir.as_os_str().as_bytes();
     (!dir.is_empty()).then(|| [b":(top,literal)", dir].concat().into())
-}
-
-/// A tree or blob, and where its objects are.
-#[derive(Debug)]
-pub(super) struct Draft {
-    pub(super) object: ObjectId,
-    /// The repository of the work tree, which has the new objects in memory, and those in it that no
-    /// commit records.
-    pub(super) repositories: Vec<Repository>,
-}
-
-impl Draft {
-    /// Makes the tree of a directory. `recorded` is its tree at HEAD, if there is one; changed
-    /// paths are relative to the directory.
-    ///
-    /// Each changed file is read once, so its blob has exactly the contents that were read.
-    pub(super) fn new<'a>(
-        repository: &Repository,
-        dir: &Path,
-        recorded: Option<ObjectId>,
-        changed: impl Iterator<Item = &'a Path>,
-    ) -> GitResult<Self> {
-        let memory = repository.clone().with_object_memory();
-        let mut nested = Vec::new();
-        let root = match recorded {
-            Some(id) => Tree::from(object(&memory, id)?.try_into_tree()?.decode()?),
-            None => Tree::empty(),
-        };
-        let mut editor = Editor::new(root, &memory.objects, memory.object_hash());
-        let index = own_index(&memory)?;
-        let attributes = memory.attributes_only(&index, Source::WorktreeThenIdMapping)?;
-        let mut filters = gix::filter::Pipeline::new(&memory, attributes.detach())?;
-        for inside in changed {
-            let parts = || inside.iter().map(|part| part.as_bytes().as_bstr());
-            let path = dir.join(inside);
-            let full = work_dir(&memory).join(&path);
-            // A directory in the place of a file is represented by its files.
-            let here = fs::symlink_metadata(&full).ok();
-            let Some(metadata) = here.filter(|it| !it.is_dir() || is_repository(&full)) else {
-                editor.remove(parts())?;
-                continue;
-            };
-            let (entry, id) = if metadata.is_dir() {
-                let (kind, draft) = submodule(&full)?;
-                nested.extend(draft.repositories);
-                (kind, draft.object)
-            } else if metadata.is_symlink() {
-                let target = fs::read_link(&full)?;
-                (EntryKind::Link, memory.write_blob(target.as_os_str().as_bytes())?.detach())
-            } else {
-                let executable = metadata.permissions().mode() & 0o100 != 0;
-                let entry = if executable { EntryKind::BlobExecutable } else { EntryKind::Blob };
-                let mut converted =
-                    filters.convert_to_git(fs::File::open(&full)?, &path, &index)?;
-                let mut blob = Vec::new();
-                converted.read_to_end(&mut blob)?;
-                (entry, memory.write_blob(blob)?.detach())
-            };
-            editor.upsert(parts(), entry, id)?;
-        }
-        let tree =
-            editor.write(|tree| -> GitResult<_> { Ok(memory.write_object(tree)?.detach()) })?;
-        drop((editor, filters, index));
-        Ok(Self { object: tree, repositories: [vec![memory], nested].concat() })
-    }
-
-    /// Goes on from the tree of a directory to an entry of it.
-    pub(super) fn narrow(&mut self, name: &OsStr) -> GitResult<()> {
-        let tree = object(&self.repositories[0], self.object)?.try_into_tree()?;
-        let entry = tree.lookup_entry_by_path(Path::new(name))?;
-        self.object = entry.ok_or("it is not there any more")?.object_id();
-        Ok(())
-    }
-}
-
-/// The entry of a repository in a repository: its commit, or with changes beyond that, a directory.
-fn submodule(dir: &Path) -> GitResult<(EntryKind, Draft)> {
-    let repository = super::open(dir)?;
-    let commit = repository.head()?.id().map(gix::Id::detach);
-    let changes = changes(&repository, Path::new(""))?;
-    let recorded = match commit {
-        Some(commit) if changes.changed.is_empty() => {
-            let draft = Draft { object: commit, repositories: vec![repository] };
-            return Ok((EntryKind::Commit, draft));
-        }
-        Some(commit) => Some(tree_of(&repository, commit)?),
-        None => None,
-    };
-    let filtered = changes.filtered.iter().map(|it| it.path.as_path());
-    let changed = changes.changed.iter().map(PathBuf::as_path).chain(filtered);
-    Ok((EntryKind::Tree, Draft::new(&repository, Path::new(""), recorded, changed)?))
 }

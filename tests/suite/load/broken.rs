@@ -247,8 +247,10 @@ fn with_a_wrong_repository() -> [(&'static str, Lab); 6] {
     let new = base().commit().computation("new", "a b", "c", "exit 1");
     let submodule = base().commit_with(Library::Submodules);
     fs::remove_file(submodule.path("task/computations/mul/.git")).unwrap();
+    fs::remove_dir_all(submodule.path("task/.git/modules/computations/mul")).unwrap();
     let library = base().commit_with(Library::Submodule).without("computations");
     fs::create_dir(library.path("task/computations")).unwrap();
+    fs::remove_dir_all(library.path("task/.git/modules")).unwrap();
     [
         ("no-repository", base()),
         ("unborn", unborn),

@@ -3,6 +3,7 @@
 mod arguments;
 mod at;
 mod calls;
+mod changing;
 mod damage;
 mod detach;
 mod escape;

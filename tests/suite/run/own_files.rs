@@ -160,7 +160,7 @@ fn what_is_wrong_with_a_file_is_told() {
         ("sheet.tsv/x", "the task has no file \"sheet.tsv/x\""),
         ("out", "leads out of the repository"),
         ("untracked", "has uncommitted changes"),
-        ("ignored", "is not in the commit"),
+        ("ignored", "the task has no file \"ignored\""),
     ];
     for (path, told) in wrong {
         let lab = lab().link("out", "/etc/passwd").file(".gitignore", "ignored\n");

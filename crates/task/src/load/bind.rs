@@ -17,11 +17,11 @@ use ce_model::task::{
 use ce_model::template;
 use ce_model::template::Template;
 
+use super::checkout::Checkout;
 use super::problems::{LoadFault, Problems};
 use super::source::TaskSource;
 use super::text_workflow::path_and_line;
 use super::values::{TaskFiles, TaskTrees};
-use super::work_tree::WorkTree;
 use super::{LoadError, real};
 
 /// Returns a task in a directory without free names, given the contents of the inputs that its values name.
@@ -38,7 +38,9 @@ pub fn bind(dir: &Path, task: Task, contents: &[Option<Vec<u8>>]) -> Result<Task
     let binder = Binder::new(&task, contents);
     let bound = match &task.loaded_from {
         LoadedFrom::WorkTree(uncommitted) => {
-            let mut source = WorkTree::new(&real, *uncommitted);
+            let is_changed = !task.changed.is_empty();
+            let source = Checkout::of_task(&real, &task.commit, *uncommitted, is_changed);
+            let mut source = source.map_err(|error| LoadError::of_head(dir, error))?;
             binder.bind(task, &mut source)
         }
         LoadedFrom::Commit(moved) => {
@@ -220,11 +222,7 @@ impl Binder {
 
     /// Adds the uncommitted changes of the files and trees that were found to those of the task.
     fn add_changes(&mut self, task: &mut Task, source: &mut impl TaskSource) {
-        let here = Path::new("");
-        if self.findings.note(here, source.commit()).is_some_and(|commit| commit != task.commit) {
-            self.findings.problem(here, LoadFault::Moved);
-        }
-        let changes = self.findings.note(here, source.changes()).unwrap_or_default();
+        let changes = self.findings.note(Path::new(""), source.changes()).unwrap_or_default();
         task.changed.extend(changes.changed);
         task.changed.sort_unstable();
         task.changed.dedup();

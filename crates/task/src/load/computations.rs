@@ -20,9 +20,6 @@ use super::nearest;
 use super::problems::{Exposed, LoadFault, Problems, ResourceFault};
 use super::source::{Located, SourceVersion, TaskSource, parse_lines};
 
-/// The files of a computation that are read.
-pub(super) const LISTS: [&str; 4] = ["inputs", "outputs", ACCESS_FILE, RESOURCES_FILE];
-
 /// The computations found so far.
 pub(super) struct Library<'a, S: TaskSource> {
     pub(super) source: &'a mut S,
@@ -223,7 +220,7 @@ fn is_declared<S: TaskSource>(source: &mut S, dir: &S::Dir, name: &str) -> bool 
 }
 
 fn is_executable<S: TaskSource>(source: &mut S, dir: &S::Dir, name: &str) -> bool {
-    matches!(source.find(dir, name), Ok(Located::File { plain: true, executable: true }))
+    matches!(source.find(dir, name), Ok(Located::File { executable: true }))
 }
 
 /// The names in a directory, in order.
@@ -358,9 +355,9 @@ const EXEC: &str = "exec";
 fn executable<S: TaskSource>(source: &mut S, dir: &S::Dir) -> Result<(), LoadFault> {
     match source.find(dir, EXEC)? {
         _ if !source.holds(dir, EXEC)? => Err(LoadFault::Elsewhere),
-        Located::File { plain: true, executable: true } => Ok(()),
-        Located::File { plain: true, executable: false } => Err(LoadFault::NotExecutable),
-        Located::File { plain: false, .. } | Located::Directory { .. } => Err(LoadFault::NotAFile),
+        Located::File { executable: true } => Ok(()),
+        Located::File { executable: false } => Err(LoadFault::NotExecutable),
+        Located::Directory { .. } => Err(LoadFault::NotAFile),
     }
 }
 

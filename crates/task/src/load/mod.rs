@@ -5,6 +5,7 @@
 //! node, and a link may not lead out of the repository. Does not know the storage.
 
 mod bind;
+mod checkout;
 mod computations;
 mod nodes;
 mod problems;
@@ -14,7 +15,6 @@ mod sweep_files;
 mod task_cache;
 mod text_workflow;
 mod values;
-mod work_tree;
 mod workflow_as_written;
 mod workflow_directories;
 
@@ -35,7 +35,7 @@ use std::thread;
 use std::time::SystemTime;
 
 use ce_files::cache::{Cache, Lookup};
-use ce_git::{Changes, Config, Kind, Snapshot, SnapshotError};
+use ce_git::{Changes, Config, HeadError, Heads, Kind, Snapshot, SnapshotError};
 use ce_model::access::Access;
 use ce_model::digest::ObjectId;
 use ce_model::exit::Explain;
@@ -48,6 +48,7 @@ use ce_model::task::{
 };
 use ce_model::text_file::TextError;
 
+use self::checkout::Checkout;
 use self::computations::{Library, SharedLines};
 use self::nodes::NodeReader;
 use self::problems::Problems;
@@ -55,7 +56,6 @@ use self::source::{TaskSource, parse_lines};
 use self::task_cache::Dependencies;
 use self::text_workflow::TextSource;
 use self::values::{TaskFiles, TaskTrees};
-use self::work_tree::WorkTree;
 use self::workflow_directories::{LoadedWorkflow, WorkflowWalk};
 
 /// The parts of a task that are its workflow, in one form or the other.
@@ -134,6 +134,13 @@ impl Explain for LoadError {
 }
 
 impl LoadError {
+    /// The error of a task in a repository that cannot be read.
+    fn of_head(dir: &Path, error: HeadError) -> Self {
+        let mut findings = Problems::default();
+        findings.problem(Path::new(""), LoadFault::from(error));
+        findings.into_error(dir)
+    }
+
     /// The error of a task of which the workflow is a text with these mistakes.
     pub(crate) fn of_text(dir: &Path, mistakes: Vec<Mistake>) -> Self {
         let mut findings = Problems::default();
@@ -166,21 +173,16 @@ pub fn task(
         Lookup::Stale => uncommitted != Uncommitted::Ignore,
         Lookup::Miss => false,
     };
-    if !is_task(&real) {
-        return Err(LoadError::NoTask(dir.to_owned()));
-    }
     let began = SystemTime::now();
     let own = || task_cache::own_fingerprint(&real, began);
     thread::scope(|scope| {
         // Taking the fingerprint of a large task takes as long as reading it.
         let taking = thread::Builder::new();
         let taking = was_large.then(|| taking.spawn_scoped(scope, own).ok()).flatten();
-        let mut source = WorkTree::new(&real, uncommitted);
-        let loaded = read(dir, &real, &mut source, LoadedFrom::WorkTree(uncommitted))?;
-        // Without a search for changes, it is unknown whether there are any.
+        let (loaded, source) = read_checkout(dir, &real, uncommitted)?;
         if let Some(cache) = cache
-            && uncommitted != Uncommitted::Ignore
-            && let Some(repositories) = source.standings()
+            && (source.is_stale() || task_cache::is_large(&loaded.task))
+            && let Some(repositories) = source.repository_states()
         {
             task_cache::insert(cache, &real, None, &loaded, || {
                 let own = match taking {
@@ -192,6 +194,43 @@ pub fn task(
         }
         Ok(loaded)
     })
+}
+
+/// How often a task is read whose HEAD is another commit when it has been read.
+const MOST_READS: usize = 5;
+
+/// Reads a task that is checked out: as the commit at HEAD has it, if the work tree does not differ in anything that matters, and if
+/// it is not to count; else the draft of the next commit.
+fn read_checkout(
+    dir: &Path,
+    real: &Path,
+    uncommitted: Uncommitted,
+) -> Result<(Loaded, Checkout), LoadError> {
+    let loaded_from = || LoadedFrom::WorkTree(uncommitted);
+    let mut heads = Heads::default();
+    if uncommitted == Uncommitted::Refuse {
+        for reads in 1.. {
+            let Ok(mut source) = Checkout::committed(real, Heads::default()) else { break };
+            let read = read(dir, real, &mut source, loaded_from());
+            if read.as_ref().is_ok_and(|loaded| loaded.task.changed.is_empty()) {
+                return Ok((read?, source));
+            }
+            if source.stands() || reads == MOST_READS {
+                match read {
+                    Err(error) if !source.has_changes() => return Err(error),
+                    Ok(_) | Err(_) => break,
+                }
+            }
+        }
+        heads = Heads::default();
+    }
+    if !is_task(real) {
+        return Err(LoadError::NoTask(dir.to_owned()));
+    }
+    let source = Checkout::draft(real, heads, uncommitted);
+    let mut source = source.map_err(|error| LoadError::of_head(dir, error))?;
+    let loaded = read(dir, real, &mut source, loaded_from())?;
+    Ok((loaded, source))
 }
 
 /// Loads the task in a directory as it is in a revision of its repository, or takes it from the
@@ -210,7 +249,7 @@ pub fn task_at(dir: &Path, rev: &str, cache: Option<&Cache>) -> Result<Loaded, L
         return Ok(Loaded { task, warnings: Vec::new() });
     }
     let loaded = task_in(dir, rev, snapshot, LoadedFrom::Commit(None))?;
-    if let Some(cache) = cache {
+    if let Some(cache) = cache.filter(|_| task_cache::is_large(&loaded.task)) {
         task_cache::insert(cache, &real, Some(&commit), &loaded, || Some(Dependencies::default()));
     }
     Ok(loaded)
@@ -465,11 +504,11 @@ pub fn computation_places(dir: &Path) -> Vec<(ComputationName, PathBuf)> {
     places
 }
 
-/// The task as it is checked out, if its repository is there and trusted.
-fn work_tree(dir: &Path) -> Option<WorkTree> {
+/// The files of a task that is checked out, if its repository is there and trusted.
+fn work_tree(dir: &Path) -> Option<Snapshot> {
     let real = dir.canonicalize().ok()?;
     Config::of(&real).ok()?;
-    Some(WorkTree::new(&real, Uncommitted::Ignore))
+    Some(Snapshot::of_files(&real))
 }
 
 /// Returns the names of the inputs and outputs of the computation in a directory, and what it may access. Without files that say
@@ -480,7 +519,7 @@ fn work_tree(dir: &Path) -> Option<WorkTree> {
 /// Fails with the first problem of its files.
 pub fn exported(dir: &Path) -> Result<(Vec<String>, Vec<String>, Access), Problem> {
     let mut findings = Problems::default();
-    let mut source = WorkTree::new(dir, Uncommitted::Ignore);
+    let mut source = Snapshot::of_files(&dir.canonicalize().unwrap_or_else(|_| dir.to_owned()));
     let read = match source.task() {
         Ok(place) => computations::exported(&mut source, &place, &mut findings),
         Err(fault) => return Err(Problem { path: dir.to_owned(), line: None, fault }),

@@ -557,7 +557,7 @@ pub(super) fn list_numbered<S: TaskSource>(
         match Branch::parse(&name) {
             Some(branch) => branches.push(branch),
             // A plain file with another name is the user's note.
-            None if matches!(source.find(dir, &name), Ok(Located::File { plain: true, .. })) => {
+            None if matches!(source.find(dir, &name), Ok(Located::File { .. })) => {
                 findings.warning(&source.place(dir).join(name), WarningKind::Unread);
             }
             None => findings.problem(&source.place(dir).join(name), LoadFault::Place),

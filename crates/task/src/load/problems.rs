@@ -228,9 +228,6 @@ pub enum LoadFault {
         /// The fault.
         fault: NoText,
     },
-    /// The repository of the task has another HEAD than before.
-    #[error("is at another commit than it was when the task was loaded")]
-    Moved,
     /// The task records no commit of a repository.
     #[error("the task has no submodule {0:?}: no commit of it is recorded")]
     NoSubmodule(String),
@@ -246,17 +243,6 @@ pub enum LoadFault {
     Filtered {
         /// The files.
         files: Vec<PathBuf>,
-        /// The name of the filter.
-        filter: String,
-    },
-    /// An external filter has changed a file that is read when it was checked out.
-    #[error(
-        "has a file {} that differs from the commit: the filter {filter:?} has changed it",
-        file.display()
-    )]
-    Converted {
-        /// The file.
-        file: PathBuf,
         /// The name of the filter.
         filter: String,
     },
@@ -498,7 +484,6 @@ impl Explain for LoadFault {
             Self::Filtered { .. } => {
                 "run git status: it starts the filter, and notes unchanged files in the index"
             }
-            Self::Converted { .. } => "remove the filter of the file from .gitattributes",
             Self::Snapshot(error) => return error.hint(),
             Self::Rule(error) => return error.hint(),
             Self::NoLabel { nearest: None, .. } => "name a line of the computation's file inputs",
@@ -508,7 +493,6 @@ impl Explain for LoadFault {
                 "give the node as many inputs: expressions in a text, or directories inputs/00-NAME and so on"
             }
             Self::InputText { .. } => "give the input one line of UTF-8 text",
-            Self::Moved => "run it again",
             Self::Head(error) => return error.hint(),
             Self::Sweep(fault) => return fault.hint(),
             Self::Resource(fault) => return fault.hint(),

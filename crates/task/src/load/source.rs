@@ -1,9 +1,10 @@
-//! The sources of a task: the work tree, or a commit.
+//! The sources of a task: a commit, what a work tree would become as a commit, or a text.
 //!
-//! Both return the same for the same task. They return handles of directories, so that no long path
+//! All return the same for the same task. They return handles of directories, so that no long path
 //! is resolved from its beginning, however deep a workflow is.
 
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use ce_git::{Changes, Kind, Snapshot, SnapshotError, TreeId, TreePath};
@@ -24,11 +25,9 @@ const MAX_POINTS_SIZE: u64 = text_file::MAX_POINTS_FILE as u64;
 /// The identity of a directory, however it is reached.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Identity {
-    /// Device and inode of a directory in a work tree.
-    Inode(u64, u64),
     /// The node of a text.
     Node(NodeId),
-    /// The number of the place of a directory in a commit.
+    /// The number of the place of a directory.
     Place(u32),
     /// The Git tree of a directory without links, which means the same everywhere.
     Tree(TreeId),
@@ -43,13 +42,9 @@ pub(super) enum Located<D> {
         dir: D,
         /// Its identity.
         identity: Identity,
-        /// It is not in the task's repository.
-        outside: bool,
     },
-    /// Anything else.
+    /// A file.
     File {
-        /// It is a plain file.
-        plain: bool,
         /// It may be executed.
         executable: bool,
     },
@@ -64,7 +59,7 @@ pub(super) struct SourceVersion {
     pub(super) tree: ObjectId,
     /// The tree is not the commit's.
     pub(super) dirty: bool,
-    /// The directory or file, if it is checked out.
+    /// The directory or file, if it is dirty.
     pub(super) checked_out: Option<PathBuf>,
 }
 
@@ -144,6 +139,11 @@ pub(super) trait TaskSource {
     /// Finds the contents of the file with this name in a directory, following links.
     fn contents(&mut self, dir: &Self::Dir, name: &str) -> Result<FileContents, LoadFault>;
 
+    /// The fault of a file of the task that is not there, given by its path.
+    fn missing_file(&mut self, path: &str) -> LoadFault {
+        LoadFault::NoFile(path.to_owned())
+    }
+
     /// Finds the commit of a repository that the commit of the task records: the task's own, or a
     /// submodule's. [`LoadFault::Missing`] if there is no such submodule.
     fn recorded(&mut self, name: &TreeName) -> Result<RecordedTree, LoadFault>;
@@ -154,8 +154,7 @@ pub(super) trait TaskSource {
     /// Enters a directory.
     fn enter(&mut self, dir: &Self::Dir, name: &str) -> Result<Self::Dir, LoadFault> {
         match self.find(dir, name)? {
-            Located::Directory { dir, outside: false, .. } => Ok(dir),
-            Located::Directory { dir, .. } => Err(LoadFault::Outside(self.place(&dir))),
+            Located::Directory { dir, .. } => Ok(dir),
             Located::File { .. } => Err(LoadFault::NotADirectory),
         }
     }
@@ -166,7 +165,12 @@ impl From<SnapshotError> for LoadFault {
         match error {
             SnapshotError::Missing => Self::Missing,
             SnapshotError::NotADirectory => Self::NotADirectory,
+            SnapshotError::NotAFile => Self::NotAFile,
             SnapshotError::Outside(target) => Self::Outside(target),
+            SnapshotError::Git(source) => match source.downcast::<io::Error>() {
+                Ok(error) => Self::read(*error),
+                Err(source) => Self::Snapshot(SnapshotError::Git(source)),
+            },
             other => Self::Snapshot(other),
         }
     }
@@ -190,14 +194,14 @@ impl TaskSource for Snapshot {
     fn find(&mut self, dir: &TreePath, name: &str) -> Result<Located<TreePath>, LoadFault> {
         let dir = self.entry(dir, OsStr::new(name))?;
         if let Kind::File { executable } = dir.kind() {
-            return Ok(Located::File { plain: true, executable });
+            return Ok(Located::File { executable });
         }
         let identity = if self.is_linked(&dir)? {
             Identity::Place(self.number(&dir))
         } else {
             Identity::Tree(dir.tree())
         };
-        Ok(Located::Directory { dir, identity, outside: false })
+        Ok(Located::Directory { dir, identity })
     }
 
     fn holds(&mut self, dir: &TreePath, name: &str) -> Result<bool, LoadFault> {
@@ -218,24 +222,28 @@ impl TaskSource for Snapshot {
         if file.kind() == Kind::Directory {
             return Err(LoadFault::NotAFile);
         }
-        let contents = Self::read(self, &file)?;
-        if contents.len() as u64 > most {
-            return Err(LoadFault::too_large(most));
+        // A file of a work tree may be too large to be read.
+        let mut contents = Vec::new();
+        let mut size = self.size(&file).unwrap_or_default();
+        if size <= most {
+            contents = Self::read(self, &file)?;
+            size = contents.len() as u64;
         }
-        Ok(contents)
+        if size > most { Err(LoadFault::too_large(most)) } else { Ok(contents) }
     }
 
     fn version(&mut self, dir: &TreePath) -> Result<SourceVersion, LoadFault> {
-        let (commit, tree) = (dir.commit()?, dir.id()?);
+        let (commit, tree) = (dir.commit()?, self.id(dir)?);
         Ok(SourceVersion { commit, tree, dirty: false, checked_out: None })
     }
 
     fn file_version(&mut self, dir: &TreePath, name: &str) -> Result<SourceVersion, LoadFault> {
-        self.version(&self.entry(dir, OsStr::new(name))?)
+        let file = self.entry(dir, OsStr::new(name))?;
+        self.version(&file)
     }
 
     fn contents(&mut self, dir: &TreePath, name: &str) -> Result<FileContents, LoadFault> {
-        Ok(FileContents::Blob(self.entry(dir, OsStr::new(name))?.id()?))
+        Ok(FileContents::Blob(self.id(&self.entry(dir, OsStr::new(name))?)?))
     }
 
     fn recorded(&mut self, name: &TreeName) -> Result<RecordedTree, LoadFault> {

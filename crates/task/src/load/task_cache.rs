@@ -1,4 +1,4 @@
-//! The task cache: a large task is not read again until a file has changed.
+//! The task cache: a large task is not read again until a file has changed, and files are not read again to find that they have not.
 //!
 //! Only a load without uncommitted changes and warnings is cached: then the files are as committed,
 //! regardless of Git's configuration.
@@ -18,8 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::computations::{RESOURCES_FILE, name_of_file};
 use super::{DEFAULTS, INPUTS, Loaded, WORKFLOW};
 
-/// The least number of nodes of a cached task. Reading a smaller one is as fast as reading an
-/// entry.
+/// The number of nodes from which on a task is large.
 const MIN_NODES: usize = 256;
 
 /// The number of tasks in the cache.
@@ -51,7 +50,12 @@ pub(super) fn look_up(cache: &Cache, task: &Path, commit: Option<&ObjectId>) -> 
     }
 }
 
-/// Inserts the task loaded from this real path, unless it is small or has changes or warnings.
+/// Whether reading an entry is faster than reading the task.
+pub(super) fn is_large(task: &Task) -> bool {
+    task.workflow.nodes().len() >= MIN_NODES
+}
+
+/// Inserts the task loaded from this real path, unless it has changes or warnings.
 pub(super) fn insert(
     cache: &Cache,
     task: &Path,
@@ -59,9 +63,7 @@ pub(super) fn insert(
     loaded: &Loaded,
     dependencies: impl FnOnce() -> Option<Dependencies>,
 ) {
-    let nodes = loaded.task.workflow.nodes().len();
-    if nodes >= MIN_NODES
-        && loaded.task.changed.is_empty()
+    if loaded.task.changed.is_empty()
         && loaded.warnings.is_empty()
         && let Some((table, dependencies)) = table(cache).zip(dependencies())
     {

@@ -242,35 +242,29 @@ impl<S: TaskSource> TaskSource for TextSource<'_, S> {
     }
 
     fn find(&mut self, dir: &Self::Dir, name: &str) -> Result<Located<Self::Dir>, LoadFault> {
-        let in_text = |dir, id: NodeId| Located::Directory {
-            dir,
-            identity: Identity::Node(id),
-            outside: false,
-        };
+        let in_text = |dir, id: NodeId| Located::Directory { dir, identity: Identity::Node(id) };
         match dir {
             TextDir::Real(_) if name == ROOT => {
                 let root = self.parsed.text.expression.root().ok_or(LoadFault::Missing)?;
                 Ok(in_text(TextDir::Node(root), root))
             }
             TextDir::Real(dir) => Ok(match self.source.find(dir, name)? {
-                Located::Directory { dir, identity, outside } => {
-                    Located::Directory { dir: TextDir::Real(dir), identity, outside }
+                Located::Directory { dir, identity } => {
+                    Located::Directory { dir: TextDir::Real(dir), identity }
                 }
-                Located::File { plain, executable } => Located::File { plain, executable },
+                Located::File { executable } => Located::File { executable },
             }),
             TextDir::Node(id) => match name {
                 "inputs" => Ok(in_text(TextDir::Inputs(*id), *id)),
                 FACTORS => Ok(in_text(TextDir::Factors(*id), *id)),
-                name => {
-                    self.file(*id, name).map(|_| Located::File { plain: true, executable: false })
-                }
+                name => self.file(*id, name).map(|_| Located::File { executable: false }),
             },
             TextDir::Inputs(id) => {
                 let input = name.parse().ok().and_then(|at: usize| self.node(*id).inputs.get(at));
                 let ExpressionInput { node, .. } = input.ok_or(LoadFault::Missing)?;
                 Ok(in_text(TextDir::Node(*node), *node))
             }
-            TextDir::Factors(_) => Ok(Located::File { plain: true, executable: false }),
+            TextDir::Factors(_) => Ok(Located::File { executable: false }),
         }
     }
 
@@ -342,6 +336,10 @@ impl<S: TaskSource> TaskSource for TextSource<'_, S> {
             TextDir::Real(dir) => self.source.file_version(dir, name),
             _ => Err(LoadFault::NotADirectory),
         }
+    }
+
+    fn missing_file(&mut self, path: &str) -> LoadFault {
+        self.source.missing_file(path)
     }
 
     fn contents(&mut self, dir: &Self::Dir, name: &str) -> Result<FileContents, LoadFault> {

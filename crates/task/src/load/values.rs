@@ -18,9 +18,9 @@ use ce_model::task::{
 };
 use ce_model::template::Template;
 
+use super::checkout::Checkout;
 use super::problems::{LoadFault, Problems, Warning, WarningKind};
 use super::source::{Located, TaskSource};
-use super::work_tree::WorkTree;
 use super::{DEFAULTS, nearest};
 
 /// The files found so far.
@@ -74,7 +74,7 @@ impl TaskFiles {
         } else {
             match contents(source, name) {
                 Err(LoadFault::Missing | LoadFault::NotADirectory) => {
-                    return Err(LoadFault::NoFile(name.to_owned()));
+                    return Err(source.missing_file(name));
                 }
                 contents => findings.note(name.as_ref(), contents),
             }
@@ -162,9 +162,8 @@ fn contents(source: &mut impl TaskSource, path: &str) -> Result<FileContents, Lo
         dir = source.enter(&dir, part)?;
     }
     match source.find(&dir, name)? {
-        Located::File { plain: true, .. } => source.contents(&dir, name),
+        Located::File { .. } => source.contents(&dir, name),
         Located::Directory { .. } => Err(LoadFault::OwnDirectory),
-        Located::File { .. } => Err(LoadFault::NotAFile),
     }
 }
 
@@ -292,7 +291,9 @@ pub(super) fn retain_unread(
 pub struct DeferredFiles {
     dir: PathBuf,
     loaded_from: LoadedFrom,
-    commit: String,
+    commit: ObjectId,
+    /// Something of the task was not committed.
+    is_changed: bool,
     trees: Trees,
     thread: Mutex<Option<Sender<FileRequest>>>,
 }
@@ -306,9 +307,9 @@ impl DeferredFiles {
     /// The files of a task in a directory.
     pub fn new(dir: &Path, task: &Task) -> Self {
         let (dir, loaded_from) = (dir.to_owned(), task.loaded_from.clone());
-        let commit = task.commit.full().to_owned();
+        let (commit, is_changed) = (task.commit.clone(), !task.changed.is_empty());
         let trees = Trees::new(&dir);
-        Self { dir, loaded_from, commit, trees, thread: Mutex::default() }
+        Self { dir, loaded_from, commit, is_changed, trees, thread: Mutex::default() }
     }
 
     /// Finds the contents of the file with this path.
@@ -352,26 +353,39 @@ impl DeferredFiles {
     fn spawn(&self) -> io::Result<Sender<FileRequest>> {
         let (sender, requests) = mpsc::channel();
         let (dir, loaded_from) = (self.dir.clone(), self.loaded_from.clone());
-        let commit = self.commit.clone();
+        let (commit, is_changed) = (self.commit.clone(), self.is_changed);
         thread::Builder::new().name("files".to_owned()).spawn(move || {
             let Ok(dir) = dir.canonicalize() else { return };
             match loaded_from {
                 LoadedFrom::WorkTree(uncommitted) => {
-                    answer(&mut WorkTree::new(&dir, uncommitted), &requests);
+                    match Checkout::of_task(&dir, &commit, uncommitted, is_changed) {
+                        Ok(mut source) => answer(&mut source, &requests),
+                        Err(error) => answer_with_error(error.into(), &requests),
+                    }
                 }
                 LoadedFrom::Commit(moved) => {
-                    let snapshot = Snapshot::open(&dir, &commit);
+                    let snapshot = Snapshot::open(&dir, commit.full());
                     let snapshot = snapshot.and_then(|snapshot| match moved {
                         Some((submodule, commit)) => snapshot.with(&submodule, &commit),
                         None => Ok(snapshot),
                     });
-                    if let Ok(mut snapshot) = snapshot {
-                        answer(&mut snapshot, &requests);
+                    match snapshot {
+                        Ok(mut snapshot) => answer(&mut snapshot, &requests),
+                        Err(error) => answer_with_error(error.into(), &requests),
                     }
                 }
             }
         })?;
         Ok(sender)
+    }
+}
+
+/// Answers a request with the reason why the task cannot be read any more. Later ones have no answer.
+fn answer_with_error(fault: LoadFault, requests: &mpsc::Receiver<FileRequest>) {
+    match requests.recv() {
+        Ok(FileRequest::File(_, answer)) => drop(answer.send(Err(fault))),
+        Ok(FileRequest::Recorded(_, answer)) => drop(answer.send(Err(fault))),
+        Err(_) => {}
     }
 }
 

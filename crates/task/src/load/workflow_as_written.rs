@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use ce_git::Snapshot;
 use ce_model::expression::{
     DEFINITION, Definition, Expression, ExpressionInput, ExpressionNode, NodeKind, RESOURCES,
     RuleFile, Text, rule_files,
@@ -19,8 +20,7 @@ use super::nodes::{Branch, list_numbered};
 use super::problems::{LoadFault, Problems, WarningKind};
 use super::source::{Identity, Located, TaskSource, parse_line, parse_lines, parse_text};
 use super::sweep_files::{is_read, sweep_files};
-use super::work_tree::WorkTree;
-use super::{LoadError, Uncommitted, inputs, real, text_workflow};
+use super::{LoadError, inputs, real, text_workflow};
 
 /// A workflow as somebody wrote it.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub fn written(dir: &Path) -> Result<Written, LoadError> {
     if !real.join("workflow").is_dir() {
         return Err(LoadError::NoTask(dir.to_owned()));
     }
-    let mut source = WorkTree::new(&real, Uncommitted::Ignore);
+    let mut source = Snapshot::of_files(&real);
     let mut findings = Problems::default();
     let inputs = match real.join("inputs").symlink_metadata() {
         Ok(_) => inputs(&mut source, &mut findings),
@@ -68,7 +68,7 @@ pub fn written(dir: &Path) -> Result<Written, LoadError> {
 ///
 /// Fails if it cannot be read, or if there are directories, too.
 pub fn written_text(dir: &Path) -> Result<Option<String>, LoadError> {
-    let mut source = WorkTree::new(&real(dir)?, Uncommitted::Ignore);
+    let mut source = Snapshot::of_files(&real(dir)?);
     let mut findings = Problems::default();
     let text = text_workflow::contents(&mut source, &mut findings);
     findings.end(dir)?;
@@ -158,12 +158,7 @@ impl<S: TaskSource> Reader<'_, S> {
         let place = self.source.place(around).join(name);
         let wrong = Some(Seen::Done(None));
         let (dir, id) = match self.source.find(around, name) {
-            Ok(Located::Directory { dir, identity, outside: false }) => (dir, identity),
-            Ok(Located::Directory { dir, .. }) => {
-                let fault = LoadFault::Outside(self.source.place(&dir));
-                self.findings.problem(&place, fault);
-                return wrong;
-            }
+            Ok(Located::Directory { dir, identity }) => (dir, identity),
             Ok(Located::File { .. }) => {
                 self.findings.problem(&place, LoadFault::NotADirectory);
                 return wrong;

@@ -228,12 +228,7 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
     fn locate(&mut self, around: &S::Dir, name: &str) -> Option<(S::Dir, Identity)> {
         let found = self.nodes.library.source.find(around, name);
         match self.nodes.note(around, name, found)? {
-            Located::Directory { dir, outside: true, .. } => {
-                let place = self.nodes.library.source.place(&dir);
-                self.nodes.problem(around, name, LoadFault::Outside(place));
-                None
-            }
-            Located::Directory { dir, identity, .. } => Some((dir, identity)),
+            Located::Directory { dir, identity } => Some((dir, identity)),
             Located::File { .. } => {
                 self.nodes.problem(around, name, LoadFault::NotADirectory);
                 None

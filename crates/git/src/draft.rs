@@ -1,0 +1,337 @@
+//! A draft: the commit that a work tree would become if all of it were added. It has the contents of the files, and not what is staged.
+//! Ignored files are not in it.
+
+use std::cell::{OnceCell, RefCell};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ffi::OsString;
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read};
+use std::ops::Bound;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use gix::bstr::{BStr, ByteSlice};
+use gix::filter::Pipeline;
+use gix::index::entry::Mode;
+use gix::objs::tree::{Editor, EntryKind};
+use gix::objs::{Kind, Tree, compute_hash};
+use gix::worktree::stack::state::attributes::Source;
+use gix::{ObjectId, Repository};
+
+use super::GitResult;
+use super::commit_snapshot::TreeEntry;
+use super::submodules::{object, tree_of};
+use super::uncommitted_changes::{Changes, changes, is_repository, own_index};
+
+/// A work tree as it stands. Each file is read once, so all that is said of it is said of the same bytes.
+pub(super) struct Draft {
+    /// The top of the work tree.
+    top: PathBuf,
+    /// The repository, which keeps the draft's objects in memory. `None` for a directory that is in no repository.
+    repository: Option<Repository>,
+    /// The paths that differ from the commit, relative to the top. Without a repository, all do.
+    changed: BTreeSet<PathBuf>,
+    /// Files, and directories of files, that Git ignores: relative to the top.
+    ignored: Vec<PathBuf>,
+    index: OnceCell<gix::index::File>,
+    read: RefCell<HashMap<PathBuf, DraftFile>>,
+}
+
+/// A file of a draft.
+#[derive(Clone, Debug)]
+pub(super) struct DraftFile {
+    pub(super) kind: EntryKind,
+    pub(super) id: ObjectId,
+    /// The bytes that Git would record, or the target of a link.
+    pub(super) contents: Vec<u8>,
+}
+
+/// A tree, a blob or a commit, and where its objects are.
+#[derive(Debug)]
+pub(super) struct DraftObject {
+    pub(super) object: ObjectId,
+    /// The repository of the work tree, which has the new objects in memory, and those in it that no
+    /// commit records.
+    pub(super) repositories: Vec<Repository>,
+}
+
+/// A repository in a work tree that is not just a commit which is recorded there.
+pub(super) struct NestedDraft {
+    /// Its commit at HEAD, if it has one, and the tree of that.
+    pub(super) head: Option<(ObjectId, ObjectId)>,
+    pub(super) draft: Draft,
+}
+
+impl std::fmt::Debug for Draft {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.debug_struct("Draft").field("top", &self.top).field("changed", &self.changed).finish()
+    }
+}
+
+impl Draft {
+    /// The draft of a work tree with these changes, which are relative to its top.
+    pub(super) fn new(repository: &Repository, changes: &Changes) -> Self {
+        // Without its filter, a file counts with its own contents.
+        let filtered = changes.filtered.iter().map(|it| &it.path);
+        let top = repository.workdir().unwrap_or(repository.git_dir()).to_owned();
+        Self {
+            repository: Some(repository.clone().with_object_memory()),
+            changed: changes.changed.iter().chain(filtered).cloned().collect(),
+            ignored: changes.ignored.clone(),
+            ..Self::outside(&top)
+        }
+    }
+
+    /// The files of a directory that is in no repository.
+    pub(super) fn outside(dir: &Path) -> Self {
+        Self {
+            top: dir.to_owned(),
+            repository: None,
+            changed: BTreeSet::new(),
+            ignored: Vec::new(),
+            index: OnceCell::new(),
+            read: RefCell::default(),
+        }
+    }
+
+    /// The repository at the top of a work tree in this one.
+    pub(super) fn nested(&self, path: &Path) -> GitResult<NestedDraft> {
+        let repository = super::open(&self.top.join(path))?;
+        let commit = repository.head()?.id().map(gix::Id::detach);
+        let tree = commit.map(|commit| tree_of(&repository, commit)).transpose()?;
+        let draft = Self::new(&repository, &changes(&repository, commit, Path::new(""))?);
+        Ok(NestedDraft { head: commit.zip(tree), draft })
+    }
+
+    /// Whether a path differs from the commit.
+    pub(super) fn is_changed(&self, path: &Path) -> bool {
+        self.repository.is_none() || self.changed.contains(path)
+    }
+
+    /// Whether something at a path, or below it, differs from the commit.
+    pub(super) fn has_changes(&self, path: &Path) -> bool {
+        self.repository.is_none()
+            || self.changed_below(path).next().is_some()
+            || self.is_changed(path)
+    }
+
+    fn changed_below<'a>(&'a self, dir: &'a Path) -> impl Iterator<Item = (&'a Path, &'a Path)> {
+        let after = self.changed.range::<Path, _>((Bound::Excluded(dir), Bound::Unbounded));
+        after.map_while(move |path| Some((path.as_path(), path.strip_prefix(dir).ok()?)))
+    }
+
+    /// The entries of a directory, sorted by name, given those that the commit has there.
+    pub(super) fn entries(&self, dir: &Path, recorded: &[TreeEntry]) -> GitResult<Vec<TreeEntry>> {
+        let mut changed: BTreeMap<OsString, bool> = BTreeMap::new();
+        match self.repository {
+            Some(_) => {
+                for (_, inside) in self.changed_below(dir) {
+                    let mut parts = inside.components();
+                    let Some(first) = parts.next() else { continue };
+                    let is_itself = parts.next().is_none();
+                    *changed.entry(first.as_os_str().to_owned()).or_default() |= is_itself;
+                }
+            }
+            None => {
+                for entry in fs::read_dir(self.top.join(dir))? {
+                    let name = entry?.file_name();
+                    if name != ".git" {
+                        changed.insert(name, true);
+                    }
+                }
+            }
+        }
+        let known = |name: &OsString| {
+            let at = recorded.binary_search_by(|entry| entry.name.cmp(name)).ok()?;
+            Some(&recorded[at])
+        };
+        let mut entries: Vec<TreeEntry> =
+            recorded.iter().filter(|entry| !changed.contains_key(&entry.name)).cloned().collect();
+        for (name, is_itself) in changed {
+            if let Some((kind, id)) = self.entry(&dir.join(&name), is_itself, known(&name))? {
+                entries.push(TreeEntry { name, kind, id, is_draft: true });
+            }
+        }
+        entries.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+        Ok(entries)
+    }
+
+    /// The kind of what stands at a path that differs, and the id of the tree that the commit has there, or the null id.
+    fn entry(
+        &self,
+        path: &Path,
+        is_itself: bool,
+        recorded: Option<&TreeEntry>,
+    ) -> GitResult<Option<(EntryKind, ObjectId)>> {
+        let full = self.top.join(path);
+        let metadata = match fs::symlink_metadata(&full) {
+            Ok(metadata) => metadata,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let hash = self.hash();
+        if metadata.is_dir() {
+            if is_itself && self.repository.is_some() && is_repository(&full) {
+                return Ok(Some((EntryKind::Commit, hash.null())));
+            }
+            let tree = recorded.filter(|entry| entry.kind == EntryKind::Tree);
+            return Ok(Some((EntryKind::Tree, tree.map_or(hash.null(), |entry| entry.id))));
+        }
+        if is_itself && self.is_ignored(path) {
+            return Ok(None);
+        }
+        Ok(Some((self.kind(path, &metadata)?, hash.null())))
+    }
+
+    fn is_ignored(&self, path: &Path) -> bool {
+        self.ignored.iter().any(|ignored| path.starts_with(ignored))
+    }
+
+    /// The kind of a file or link. What is neither counts as a file that cannot be read.
+    fn kind(&self, path: &Path, metadata: &Metadata) -> GitResult<EntryKind> {
+        if metadata.is_symlink() {
+            return Ok(EntryKind::Link);
+        }
+        let executable = match &self.repository {
+            Some(repository) if !repository.filesystem_options()?.executable_bit => {
+                let path: &BStr = path.as_os_str().as_bytes().as_bstr();
+                let entry = self.index()?.entry_by_path(path);
+                entry.is_some_and(|entry| entry.mode == Mode::FILE_EXECUTABLE)
+            }
+            Some(_) => metadata.permissions().mode() & 0o100 != 0,
+            None => metadata.permissions().mode() & 0o111 != 0,
+        };
+        Ok(if executable { EntryKind::BlobExecutable } else { EntryKind::Blob })
+    }
+
+    fn hash(&self) -> gix::hash::Kind {
+        self.repository.as_ref().map_or(gix::hash::Kind::Sha1, Repository::object_hash)
+    }
+
+    fn index(&self) -> GitResult<&gix::index::File> {
+        if let (None, Some(repository)) = (self.index.get(), &self.repository) {
+            drop(self.index.set(own_index(repository)?));
+        }
+        self.index.get().ok_or_else(|| "there is no repository".into())
+    }
+
+    /// The size of a file on the disk, in bytes.
+    pub(super) fn size(&self, path: &Path) -> io::Result<u64> {
+        Ok(fs::symlink_metadata(self.top.join(path))?.len())
+    }
+
+    /// Reads a file or link that differs, unless it was read before. `None` if nothing that a tree can have is there.
+    pub(super) fn file(&self, path: &Path) -> GitResult<Option<DraftFile>> {
+        self.read_file(path, &mut None)
+    }
+
+    fn read_file<'a>(
+        &'a self,
+        path: &Path,
+        filters: &mut Option<Pipeline<'a>>,
+    ) -> GitResult<Option<DraftFile>> {
+        if let Some(known) = self.read.borrow().get(path) {
+            return Ok(Some(known.clone()));
+        }
+        let full = self.top.join(path);
+        let Ok(metadata) = fs::symlink_metadata(&full) else { return Ok(None) };
+        if !(metadata.is_file() || metadata.is_symlink()) || self.is_ignored(path) {
+            return Ok(None);
+        }
+        let kind = self.kind(path, &metadata)?;
+        let contents = match (&self.repository, kind) {
+            (_, EntryKind::Link) => fs::read_link(&full)?.into_os_string().into_vec(),
+            (None, _) => fs::read(&full)?,
+            (Some(repository), _) => {
+                let index = self.index()?;
+                let filters = match filters {
+                    Some(filters) => filters,
+                    None => {
+                        let attributes =
+                            repository.attributes_only(index, Source::WorktreeThenIdMapping)?;
+                        filters.insert(Pipeline::new(repository, attributes.detach())?)
+                    }
+                };
+                let mut contents = Vec::new();
+                filters
+                    .convert_to_git(File::open(&full)?, path, index)?
+                    .read_to_end(&mut contents)?;
+                contents
+            }
+        };
+        let id = match &self.repository {
+            Some(repository) => repository.write_blob(&contents)?.detach(),
+            None => compute_hash(self.hash(), Kind::Blob, &contents)?,
+        };
+        let file = DraftFile { kind, id, contents };
+        self.read.borrow_mut().insert(path.to_owned(), file.clone());
+        Ok(Some(file))
+    }
+
+    /// The tree or blob at a path, given the entry that the commit has there.
+    pub(super) fn object(
+        &self,
+        path: &Path,
+        recorded: Option<(ObjectId, EntryKind)>,
+    ) -> GitResult<DraftObject> {
+        if self.top.join(path).is_dir() {
+            let tree = |(id, kind)| {
+                let is_tree = matches!(kind, EntryKind::Tree | EntryKind::Commit);
+                is_tree.then_some(id)
+            };
+            return self.tree(path, recorded.and_then(tree));
+        }
+        let object = match recorded {
+            Some((id, _)) if !self.is_changed(path) => id,
+            _ => self.file(path)?.ok_or("it is not there any more")?.id,
+        };
+        Ok(DraftObject { object, repositories: self.repository.iter().cloned().collect() })
+    }
+
+    /// Makes the tree of a directory, given the one that the commit has there.
+    pub(super) fn tree(&self, dir: &Path, recorded: Option<ObjectId>) -> GitResult<DraftObject> {
+        let repository = self.repository.as_ref().ok_or("it is in no repository")?;
+        let root = match recorded {
+            Some(id) => Tree::from(object(repository, id)?.try_into_tree()?.decode()?),
+            None => Tree::empty(),
+        };
+        let mut editor = Editor::new(root, &repository.objects, repository.object_hash());
+        let (mut nested, mut filters) = (Vec::new(), None);
+        for (path, inside) in self.changed_below(dir) {
+            let full = self.top.join(path);
+            let parts = || inside.iter().map(|part| -> &BStr { part.as_bytes().as_bstr() });
+            // A directory in the place of a file is represented by its files.
+            let entry = if is_repository(&full) {
+                let (kind, DraftObject { object, repositories }) = self.repository_at(path)?;
+                nested.extend(repositories);
+                Some((kind, object))
+            } else {
+                self.read_file(path, &mut filters)?.map(|file| (file.kind, file.id))
+            };
+            match entry {
+                Some((kind, id)) => editor.upsert(parts(), kind, id)?,
+                None => editor.remove(parts())?,
+            };
+        }
+        let tree =
+            editor.write(|tree| -> GitResult<_> { Ok(repository.write_object(tree)?.detach()) })?;
+        drop(editor);
+        Ok(DraftObject { object: tree, repositories: [vec![repository.clone()], nested].concat() })
+    }
+
+    /// The entry of a repository in the work tree: its commit, or with changes beyond that, its tree.
+    fn repository_at(&self, path: &Path) -> GitResult<(EntryKind, DraftObject)> {
+        let NestedDraft { head, draft } = self.nested(path)?;
+        match head {
+            Some((object, _)) if draft.changed.is_empty() => {
+                let repositories = draft.repository.into_iter().collect();
+                Ok((EntryKind::Commit, DraftObject { object, repositories }))
+            }
+            head => {
+                let tree = draft.tree(Path::new(""), head.map(|(_, tree)| tree))?;
+                Ok((EntryKind::Tree, tree))
+            }
+        }
+    }
+}
