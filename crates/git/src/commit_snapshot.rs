@@ -14,7 +14,7 @@ use gix::ObjectId;
 use gix::hashtable;
 use gix::objs::tree::EntryKind;
 
-use super::draft::{Draft, NestedDraft};
+use super::draft::{Draft, NestedDraft, TreeEntry};
 use super::errors::SnapshotError;
 use super::submodules::{self, Repositories, object, tree_of};
 use super::{GitResult, from, object_id, revision, top};
@@ -404,17 +404,6 @@ fn parts(path: &Path) -> impl Iterator<Item = &OsStr> {
 enum EntryTarget {
     PathStep(Rc<PathStep>),
     Link(PathBuf),
-}
-
-/// An entry of a tree.
-#[derive(Clone, Debug)]
-pub(super) struct TreeEntry {
-    pub(super) name: OsString,
-    pub(super) kind: EntryKind,
-    /// The id of the blob, tree or commit. Of a draft, it is that of the tree which the commit has there, or the null id.
-    pub(super) id: ObjectId,
-    /// The draft differs from the commit here, or below.
-    pub(super) is_draft: bool,
 }
 
 /// The entries of a tree, sorted by name.

@@ -20,9 +20,9 @@ use gix::worktree::stack::state::attributes::Source;
 use gix::{ObjectId, Repository};
 
 use super::GitResult;
-use super::commit_snapshot::TreeEntry;
+use super::opening::{NoRepository, is_repository, own_index};
 use super::submodules::{object, tree_of};
-use super::uncommitted_changes::{Changes, changes, is_repository, own_index};
+use super::uncommitted_changes::{Changes, changes};
 
 /// A work tree as it stands. Each file is read once, so all that is said of it is said of the same bytes.
 pub(super) struct Draft {
@@ -36,6 +36,17 @@ pub(super) struct Draft {
     ignored: Vec<PathBuf>,
     index: OnceCell<gix::index::File>,
     read: RefCell<HashMap<PathBuf, DraftFile>>,
+}
+
+/// An entry of a tree.
+#[derive(Clone, Debug)]
+pub(super) struct TreeEntry {
+    pub(super) name: OsString,
+    pub(super) kind: EntryKind,
+    /// The id of the blob, tree or commit. Of a draft, it is that of the tree which the commit has there, or the null id.
+    pub(super) id: ObjectId,
+    /// The draft differs from the commit here, or below.
+    pub(super) is_draft: bool,
 }
 
 /// A file of a draft.
@@ -213,7 +224,7 @@ impl Draft {
         if let (None, Some(repository)) = (self.index.get(), &self.repository) {
             drop(self.index.set(own_index(repository)?));
         }
-        self.index.get().ok_or_else(|| "there is no repository".into())
+        self.index.get().ok_or_else(|| NoRepository(self.top.clone()).into())
     }
 
     /// The size of a file on the disk, in bytes.
@@ -291,7 +302,7 @@ impl Draft {
 
     /// Makes the tree of a directory, given the one that the commit has there.
     pub(super) fn tree(&self, dir: &Path, recorded: Option<ObjectId>) -> GitResult<DraftObject> {
-        let repository = self.repository.as_ref().ok_or("it is in no repository")?;
+        let repository = self.repository.as_ref().ok_or_else(|| NoRepository(self.top.clone()))?;
         let root = match recorded {
             Some(id) => Tree::from(object(repository, id)?.try_into_tree()?.decode()?),
             None => Tree::empty(),

@@ -80,6 +80,20 @@ pub(super) fn index_path(repository: &Repository) -> PathBuf {
     repository.git_dir().join("index")
 }
 
+/// Reads the index into a private copy, which may be large.
+pub(super) fn own_index(repository: &Repository) -> GitResult<gix::index::File> {
+    let (path, hash) = (index_path(repository), repository.object_hash());
+    if path.exists() {
+        return Ok(gix::index::File::at(path, hash, false, Default::default())?);
+    }
+    Ok(gix::index::File::from_state(State::new(hash), path))
+}
+
+/// Whether a directory is the top of a work tree.
+pub(super) fn is_repository(dir: &Path) -> bool {
+    dir.join(".git").symlink_metadata().is_ok()
+}
+
 /// Whether all that makes a repository is the user's own.
 fn is_own(path: &Path, repository: &Repository) -> bool {
     let git = path.join(".git");

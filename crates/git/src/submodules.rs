@@ -9,8 +9,7 @@ use gix::index::entry::Mode;
 use gix::objs::Kind;
 use gix::{ObjectId, Repository};
 
-use crate::opening::{NoRepository, open, open_submodule};
-use crate::uncommitted_changes::{is_repository, own_index};
+use crate::opening::{NoRepository, is_repository, open, open_submodule, own_index};
 use crate::{GitResult, to_path};
 
 /// A repository with its submodules, which are opened when one is asked for.

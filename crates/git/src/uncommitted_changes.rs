@@ -21,7 +21,7 @@ use gix::{ObjectId, Repository};
 
 use super::discovery::top;
 use super::lfs::LfsPointer;
-use super::opening::{Drivers, LFS, index_path};
+use super::opening::{Drivers, LFS, is_repository, own_index};
 use super::submodules::{blob, object, tree_of};
 use super::{GitResult, to_path};
 
@@ -298,15 +298,6 @@ fn committed(
     Ok(entries.collect())
 }
 
-/// Reads the index into a private copy, which may be large.
-pub(super) fn own_index(repository: &Repository) -> GitResult<gix::index::File> {
-    let (path, hash) = (index_path(repository), repository.object_hash());
-    if path.exists() {
-        return Ok(gix::index::File::at(path, hash, false, Default::default())?);
-    }
-    Ok(gix::index::File::from_state(gix::index::State::new(hash), path))
-}
-
 /// Whether a file has the stat that the index has of it, to the nanosecond.
 fn has_stat(file: &Path, entry: &gix::index::Entry) -> GitResult<bool> {
     let stat = Stat::from_fs(&gix::index::fs::Metadata::from_path_no_follow(file)?)?;
@@ -322,10 +313,6 @@ fn differs(submodule: &Path, recorded: ObjectId) -> GitResult<bool> {
     let repository = super::open(submodule)?;
     let head = repository.head()?.id().map(gix::Id::detach);
     Ok(head != Some(recorded) || !changes(&repository, head, Path::new(""))?.changed.is_empty())
-}
-
-pub(super) fn is_repository(dir: &Path) -> bool {
-    dir.join(".git").symlink_metadata().is_ok()
 }
 
 fn work_dir(repository: &Repository) -> &Path {
