@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Mutex, OnceLock};
 
 /// Programs, and the packages of Debian that have them, or what installs them.
-const PROGRAMS: [(&str, &str); 24] = [
+const PROGRAMS: [(&str, &str); 26] = [
     ("/usr/lib/openssh/sftp-server", "openssh-sftp-server"),
     ("Rscript", "r-base-core r-cran-jsonlite"),
     ("bcftools", "bcftools"),
@@ -30,10 +30,12 @@ const PROGRAMS: [(&str, &str); 24] = [
     ("lua5.4", "lua5.4"),
     ("mpicc", "openmpi-bin libopenmpi-dev"),
     ("pip", "python3-pip"),
+    ("prlimit", "util-linux"),
     ("python3", "python3"),
     ("rsvg-convert", "librsvg2-bin"),
     ("samtools", "samtools"),
     ("sge_qmaster", "gridengine-master gridengine-exec gridengine-client dma"),
+    ("setpriv", "util-linux"),
     ("slurmctld", "munge slurmctld slurmd slurm-client"),
     ("ssh-keygen", "openssh-client"),
     ("sshfs", "sshfs"),

@@ -294,6 +294,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 fn fill(new: &NewTree<'_>, trees: &Trees, tree: &ObjectId) -> Result<(), CallError> {
     each_file(trees, tree, &|file| write(new, file)).map_err(|error| match error {
         ValueError::Storage(error) => error.into(),
+        // What it says of itself is advice, too.
+        ValueError::Git(source) => CallError::Tree(source),
         error => CallError::Tree(error.into()),
     })
 }

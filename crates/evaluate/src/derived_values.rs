@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use super::Evaluation;
 use ce_files::manifest::{EntryKind, Manifest, ManifestEntry, ManifestFault};
 use ce_git::{
-    AbsentObject, NotCloned, SourceError, SourceRepositories, SourceRepository, TreeFile,
+    AbsentObject, Changed, NotCloned, SourceError, SourceRepositories, SourceRepository, TreeFile,
     TreeFileKind, Trees,
 };
 use ce_model::digest::{Digest, ObjectId};
@@ -580,6 +580,9 @@ impl Explain for ValueError {
             Self::NoLiteral(_) => Some(
                 "run the task that makes it, or copy it there; its name is in the node".to_owned(),
             ),
+            Self::Git(source) if source.is::<Changed>() => {
+                Some("run the same command again".to_owned())
+            }
             Self::Git(_) => Some("git fsck says whether the repository is damaged".to_owned()),
         }
     }

@@ -52,7 +52,7 @@ impl<'a> SealingWatch<'a> {
     /// Does something with the stage, which fails as interrupted once the user does not want to wait any longer, or the time of the
     /// call is over. Once a second, `tell` gets the name of what is being read. What is short is not watched.
     pub(super) fn during<T>(&self, tell: impl Fn(String) + Send, act: impl FnOnce() -> T) -> T {
-        thread::scope(|scope| {
+        let result = thread::scope(|scope| {
             let (done, over) = channel::<()>();
             let watch = move || {
                 while over.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
@@ -69,7 +69,12 @@ impl<'a> SealingWatch<'a> {
             let result = act();
             drop(done);
             result
-        })
+        });
+        // What is done with the stage from now on is not ended by the time limit of the call, even if that was over at the last moment.
+        if self.is_over_time.load(Ordering::SeqCst) && !self.executor.is_killed() {
+            self.progress.go_on();
+        }
+        result
     }
 
     fn look(&self) {
@@ -83,8 +88,7 @@ impl<'a> SealingWatch<'a> {
         }
     }
 
-    /// Returns what an error of sealing means for the call; `None` if the user does not want to wait any longer. What is done with the
-    /// stage from now on is not ended by its time limit again.
+    /// Returns what an error of sealing means for the call; `None` if the user does not want to wait any longer.
     pub(super) fn judge(&self, error: PublishError, usage: Usage) -> Option<CallError> {
         if !matches!(error, PublishError::Storage(StorageError::Interrupted)) {
             return Some(error.into());
@@ -93,10 +97,7 @@ impl<'a> SealingWatch<'a> {
             return None;
         }
         Some(match self.limit.filter(|_| self.is_over_time.load(Ordering::SeqCst)) {
-            Some((limit, _)) => {
-                self.progress.go_on();
-                CallError::Ended(Box::new(Failed::over_time(limit, usage)))
-            }
+            Some((limit, _)) => CallError::Ended(Box::new(Failed::over_time(limit, usage))),
             None => error.into(),
         })
     }

@@ -66,7 +66,11 @@ pub fn copies<'a>(
         let of_it = || promised.values().flatten().filter(|it| it.at == at);
         mirror.fetch_files(&of_it().flat_map(|it| it.ids.clone()).collect::<Vec<_>>())?;
         let pointers: HashSet<LfsPointer> = of_it().flat_map(|it| it.pointers.clone()).collect();
-        objects.push(if is_believed { pointers } else { stored_objects(mirror, pointers)? });
+        objects.push(if is_believed {
+            pointers
+        } else {
+            stored_objects(storage, mirror, pointers)?
+        });
     }
     let mut copies = HashMap::new();
     for (entry, having) in promised {

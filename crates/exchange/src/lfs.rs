@@ -80,6 +80,7 @@ pub(super) fn top(size: u64) -> [(&'static str, String); 3] {
 /// The tree of an inbox without settings, which only those who push to the results make, and without pointers to objects that the
 /// repository does not have: calls are away without. What a known tree has is not looked at. `None` if nothing is left.
 pub(super) fn without_settings(
+    storage: &Storage,
     mirror: &Mirror,
     known: &ObjectId,
     inbox: &ObjectId,
@@ -98,7 +99,7 @@ pub(super) fn without_settings(
         pointers.push((path, LfsPointer::parse(&text)));
     }
     let stored = pointers.iter().filter_map(|(_, pointer)| pointer.clone()).collect();
-    let stored = stored_objects(mirror, stored)?;
+    let stored = stored_objects(storage, mirror, stored)?;
     let lost = pointers.iter().filter(|(_, it)| it.as_ref().is_none_or(|it| !stored.contains(it)));
     let mut left_out = vec![".gitattributes", CONFIG, SETTINGS];
     left_out.extend(lost.map(|(path, _)| path.as_str()));
@@ -253,6 +254,7 @@ impl LargeUploads {
     /// otherwise: about a second for a GiB. Of the others, the size has to do, or each push would read the whole store.
     pub(super) fn lost<'f>(
         &self,
+        storage: &Storage,
         mirror: &Mirror,
         stored: &[StoredLarge<'f>],
     ) -> Result<Vec<&'f ExpectedFile>, ResultsError> {
@@ -267,15 +269,16 @@ impl LargeUploads {
             let pointer = pointer.filter(|it| it.size == stored_size(&file.digest));
             pointers.extend(pointer.map(|pointer| (large, pointer)));
         }
-        let lost = pointers.par_iter().with_max_len(1).filter(|(large, pointer)| {
+        let lost = pointers.par_iter().with_max_len(1).map(|(large, pointer)| {
             let path = pointer.path(&objects);
-            if large.is_relied_on {
-                !is_object(&path, pointer)
+            let is_there = if large.is_relied_on {
+                is_object(storage, &path, pointer)?
             } else {
-                !has_size(&path, pointer.size)
-            }
+                has_size(&path, pointer.size)
+            };
+            Ok((!is_there).then_some(large.file))
         });
-        Ok(lost.map(|(large, _)| large.file).collect())
+        lost.filter_map(Result::transpose).collect()
     }
 
     /// Puts values into the store, all cores at once, or where they are sent from. Those that wait are sent if they are many.
@@ -353,7 +356,7 @@ impl Stager<'_> {
         let scanned = if self.secrets.is_some() { "scanned" } else { "any" };
         let value = format!("{} {} {scanned}", large_name(&file.digest), file.digest.blake3.full());
         if let (Some(pointer), ObjectSink::Store(store)) = (self.known.get(&value), self.sink)
-            && is_object(&pointer.path(&store.objects()), pointer)
+            && is_object(self.storage, &pointer.path(&store.objects()), pointer)?
         {
             self.progress.advance_bytes(pointer.size);
             return Ok(StagedObject::Object(pointer.clone()));
@@ -385,7 +388,7 @@ impl Stager<'_> {
         let pointer = LfsPointer { oid: digits(copy.sha256), size: copy.size };
         match (self.sink, temporary) {
             (ObjectSink::Store(store), Some(temporary)) => {
-                temporary.publish(&pointer, store)?;
+                temporary.publish(self.storage, &pointer, store)?;
                 let line = format!("{value}\t{}\t{}\n", pointer.oid, pointer.size);
                 if let Some(journal) = &self.journal {
                     let mut journal = journal.lock().unwrap_or_else(PoisonError::into_inner);
@@ -475,9 +478,14 @@ impl Temporary {
     }
 
     /// Makes it an object of a store, unless that has it. One with other bytes is replaced.
-    fn publish(&self, pointer: &LfsPointer, store: &LfsStore) -> Result<(), ResultsError> {
+    fn publish(
+        &self,
+        storage: &Storage,
+        pointer: &LfsPointer,
+        store: &LfsStore,
+    ) -> Result<(), ResultsError> {
         let place = pointer.path(&store.objects());
-        if is_object(&place, pointer) {
+        if is_object(storage, &place, pointer)? {
             return Ok(());
         }
         let dir = place.parent().unwrap_or(&place);
@@ -543,19 +551,23 @@ pub(super) fn is_readable(path: &Path, size: u64) -> bool {
 }
 
 /// Whether a plain file has the bytes of an object.
-fn is_object(path: &Path, pointer: &LfsPointer) -> bool {
-    has_size(path, pointer.size) && sha256_of(path).is_ok_and(|oid| oid == pointer.oid)
-}
-
-fn sha256_of(path: &Path) -> io::Result<String> {
-    let (mut file, mut sha256, mut piece) = (File::open(path)?, Sha256::new(), vec![0; PIECE]);
+///
+/// # Errors
+///
+/// Fails if the user asked to stop. A file that cannot be read is no object.
+fn is_object(storage: &Storage, path: &Path, pointer: &LfsPointer) -> Result<bool, ResultsError> {
+    let file = if has_size(path, pointer.size) { File::open(path).ok() } else { None };
+    let Some(mut file) = file else { return Ok(false) };
+    let (mut sha256, mut piece) = (Sha256::new(), vec![0; PIECE]);
     loop {
-        match file.read(&mut piece)? {
-            0 => break,
-            count => sha256.update(&piece[..count]),
+        storage.inputs().go_on()?;
+        match file.read(&mut piece) {
+            Ok(0) => return Ok(digits(sha256) == pointer.oid),
+            Ok(count) => sha256.update(&piece[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return Ok(false),
         }
     }
-    Ok(digits(sha256))
 }
 
 /// All digits of a hash.
@@ -651,6 +663,7 @@ pub(super) fn pointer_of(
 
 /// Those of these objects that a repository has: each is fetched, and compared with its pointer.
 pub(super) fn stored_objects(
+    storage: &Storage,
     mirror: &Mirror,
     pointers: HashSet<LfsPointer>,
 ) -> Result<HashSet<LfsPointer>, ResultsError> {
@@ -662,10 +675,11 @@ pub(super) fn stored_objects(
     let mut rest: Vec<LfsPointer> = pointers.into_iter().collect();
     while !rest.is_empty() {
         let part: Vec<LfsPointer> = rest.drain(..at_once(rest.iter().map(|it| it.size))).collect();
-        source.fetch(&part, &|| false)?;
+        source.fetch(&part, &|| storage.inputs().go_on().is_err())?;
         for pointer in part {
-            let object = source.object(&pointer);
-            if object.is_ok_and(|object| is_object(&object, &pointer)) {
+            if let Ok(object) = source.object(&pointer)
+                && is_object(storage, &object, &pointer)?
+            {
                 stored.insert(pointer);
             }
         }

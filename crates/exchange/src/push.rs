@@ -66,7 +66,7 @@ pub fn push(
     }
     request.progress.begin("sending", 0);
     if !pushed.is_new() {
-        publish(mirror, branch, union, &mut pushed)?;
+        publish(storage, mirror, branch, union, &mut pushed)?;
         return Ok(pushed);
     }
     if pushed.is_set {
@@ -76,7 +76,7 @@ pub fn push(
         );
     }
     union.ours = Some(written_tree(writer, files, lfs).map_err(|error| mirror.own(error))?);
-    publish(mirror, branch, union, &mut pushed)?;
+    publish(storage, mirror, branch, union, &mut pushed)?;
     if pushed.now.is_some() {
         keep_evidence(storage, mirror, &ledger);
         large.iter().for_each(LargeUploads::end);
@@ -126,7 +126,7 @@ pub fn revoke(
             message,
             sign: request.sign,
         };
-        publish(mirror, branch, union, &mut pushed)?;
+        publish(storage, mirror, branch, union, &mut pushed)?;
     }
     if storage.is_writable() {
         for revocation in &revocations {
@@ -227,6 +227,7 @@ fn fetched(mirror: &Mirror, branch: &ResultsBranch) -> Result<Option<ObjectId>, 
 
 /// Makes a commit of the old and the new results the results of the repository. If others push all the time, it goes to an inbox.
 fn publish(
+    storage: &Storage,
     mirror: &Mirror,
     mut branch: ResultsBranch,
     mut union: Union,
@@ -234,7 +235,7 @@ fn publish(
 ) -> Result<(), ResultsError> {
     for attempt in 1.. {
         pushed.inbox = attempt > ATTEMPTS;
-        let Some(commit) = union.commit(mirror, &branch, pushed)? else {
+        let Some(commit) = union.commit(storage, mirror, &branch, pushed)? else {
             pushed.inbox = false;
             return Ok(());
         };
@@ -292,6 +293,7 @@ impl Union {
     /// results are left alone. Returns `None` if nothing is added.
     fn commit(
         &mut self,
+        storage: &Storage,
         mirror: &Mirror,
         branch: &ResultsBranch,
         pushed: &mut Pushed,
@@ -330,7 +332,8 @@ impl Union {
                     .map_err(|error| mirror.own(error))?,
             };
             let known = base.as_ref().unwrap_or(&there);
-            let brought = lfs::without_settings(mirror, known, &mirror.tree_of(&inbox.id)?)?;
+            let brought =
+                lfs::without_settings(storage, mirror, known, &mirror.tree_of(&inbox.id)?)?;
             tree = Some(match brought {
                 Some(brought) => joined(mirror, Some(there), &brought, pushed)?,
                 None => there,

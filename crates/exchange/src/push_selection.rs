@@ -355,7 +355,8 @@ impl<'a> Selection<'a> {
             }
         }
         let Some(large) = self.large.as_mut() else { return Ok(false) };
-        let lost = large.lost(self.mirror, &stored.into_values().collect::<Vec<_>>())?;
+        let lost =
+            large.lost(self.storage, self.mirror, &stored.into_values().collect::<Vec<_>>())?;
         files.extend(&lost);
         if files.is_empty() {
             return Ok(false);

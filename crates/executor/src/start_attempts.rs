@@ -29,16 +29,19 @@ struct AttemptState {
     running: usize,
     /// Since when no attempt has succeeded while nothing ran.
     failing_since: Option<Instant>,
-    /// The limit that attempts have met.
-    limit: LimitNotice,
+    /// The reason why attempts fail.
+    notice: AttemptNotice,
 }
 
-/// Whether the user knows the limit that attempts have met.
+/// Whether the user knows why attempts fail.
 #[derive(Debug, Default)]
-enum LimitNotice {
+enum AttemptNotice {
     #[default]
     None,
-    Met(&'static str),
+    /// By a limit of the system.
+    Limit(&'static str),
+    /// For a reason that is not known to be one.
+    Unknown(String),
     Told,
 }
 
@@ -63,7 +66,9 @@ impl StartAttempts {
         mut attempt: impl FnMut() -> Result<T, E>,
     ) -> Result<T, E> {
         let [mut pause, longest] = PAUSES;
+        let mut is_again = false;
         loop {
+            let was_running = self.lock().running > 0;
             let error = match attempt() {
                 Ok(started) => {
                     self.lock().failing_since = None;
@@ -73,19 +78,23 @@ impl StartAttempts {
             };
             let Some(cause) = passing(&error) else { return Err(error) };
             let mut state = self.lock();
-            if let (LimitNotice::None, Some(limit)) =
-                (&state.limit, system_hints::exhausted_limit(cause))
-            {
-                state.limit = LimitNotice::Met(limit);
+            match (&state.notice, system_hints::exhausted_limit(cause)) {
+                (AttemptNotice::None | AttemptNotice::Unknown(_), Some(limit)) => {
+                    state.notice = AttemptNotice::Limit(limit);
+                }
+                // A launcher that somebody has killed once is replaced, and not worth a word.
+                (AttemptNotice::None, None) if is_again => {
+                    state.notice = AttemptNotice::Unknown(cause.to_string());
+                }
+                _ => {}
             }
-            let is_over = match state.running {
-                0 => {
-                    state.failing_since.get_or_insert_with(Instant::now).elapsed() >= self.patience
-                }
-                _ => {
-                    state.failing_since = None;
-                    false
-                }
+            is_again = true;
+            // One that has just ended has made room.
+            let is_over = if state.running > 0 || was_running {
+                state.failing_since = None;
+                false
+            } else {
+                state.failing_since.get_or_insert_with(Instant::now).elapsed() >= self.patience
             };
             if is_over || is_cancelled() {
                 return Err(error);
@@ -106,15 +115,21 @@ impl StartAttempts {
         RunningExecution(self)
     }
 
-    /// Returns once the limit because of which fewer executions run at once.
+    /// Returns once why executions are started later, or fewer at once.
     pub(crate) fn notice(&self) -> Option<String> {
         let mut state = self.lock();
-        let LimitNotice::Met(limit) = state.limit else { return None };
-        state.limit = LimitNotice::Told;
-        Some(format!(
-            "warning: fewer computations run at once: {limit}\n  try: {}",
-            system_hints::raising_limits()
-        ))
+        let told = match &state.notice {
+            AttemptNotice::None | AttemptNotice::Told => return None,
+            AttemptNotice::Limit(limit) => format!(
+                "warning: fewer computations run at once: {limit}\n  try: {}",
+                system_hints::raising_limits()
+            ),
+            AttemptNotice::Unknown(cause) => format!(
+                "warning: computations cannot be started now, which is tried again: {cause}\n  try: ce doctor says whether this host can isolate"
+            ),
+        };
+        state.notice = AttemptNotice::Told;
+        Some(told)
     }
 
     fn lock(&self) -> MutexGuard<'_, AttemptState> {
@@ -167,6 +182,28 @@ mod tests {
         let notice = attempts.notice().unwrap();
         assert!(notice.contains("the limit of processes"), "{notice}");
         assert_eq!(attempts.notice(), None, "it is said once");
+    }
+
+    #[test]
+    fn a_reason_that_is_no_known_limit_is_told_once_it_lasts() {
+        for (failures, is_told) in [(1, false), (2, true)] {
+            let attempts = StartAttempts::default();
+            let mut left = failures;
+            let start = || {
+                let killed = || Err(io::Error::other("it was killed by signal 9"));
+                if left == 0 {
+                    Ok(())
+                } else {
+                    left -= 1;
+                    killed()
+                }
+            };
+            attempts.retry(&|| false, |error: &io::Error| Some(error), start).unwrap();
+            let notice = attempts.notice();
+            assert_eq!(notice.is_some(), is_told, "{failures}");
+            assert!(notice.is_none_or(|it| it.contains("tried again: it was killed by signal 9")));
+            assert_eq!(attempts.notice(), None, "it is said once");
+        }
     }
 
     #[test]

@@ -83,14 +83,24 @@ pub fn open_directory(top: &OwnedFd, inside: &OsStr) -> io::Result<OwnedFd> {
     /// Whether the kernel has no `openat2` (before Linux 5.6), or forbids it to this process.
     static MISSING: AtomicBool = AtomicBool::new(false);
     if !MISSING.load(Ordering::Relaxed) {
-        match open_at_once(top, inside) {
-            Err(Errno::NOSYS | Errno::PERM) => MISSING.store(true, Ordering::Relaxed),
-            Err(Errno::LOOP) => return Err(ForeignEntry::Link.into()),
-            Err(Errno::XDEV) => return Err(ForeignEntry::Outside.into()),
-            opened => return Ok(opened?),
+        let opened = open_at_once(top, inside);
+        if matches!(opened, Err(Errno::NOSYS | Errno::PERM)) {
+            MISSING.store(true, Ordering::Relaxed);
+        } else if let Some(answer) = answer_of(opened) {
+            return answer;
         }
     }
     open_step_by_step(top, inside)
+}
+
+/// The answer of `openat2`, unless others have moved directories all the time.
+fn answer_of(opened: Result<OwnedFd, Errno>) -> Option<io::Result<OwnedFd>> {
+    Some(match opened {
+        Err(Errno::AGAIN) => return None,
+        Err(Errno::LOOP) => Err(ForeignEntry::Link.into()),
+        Err(Errno::XDEV) => Err(ForeignEntry::Outside.into()),
+        opened => opened.map_err(io::Error::from),
+    })
 }
 
 fn open_at_once(top: &OwnedFd, inside: &OsStr) -> Result<OwnedFd, Errno> {
@@ -307,6 +317,13 @@ mod tests {
     /// Both ways to open a directory, which are to agree.
     const WAYS: [fn(&OwnedFd, &OsStr) -> io::Result<OwnedFd>; 2] =
         [open_directory, open_step_by_step];
+
+    #[test]
+    fn directories_that_are_moved_all_the_time_are_no_leased_file() {
+        assert!(answer_of(Err(Errno::AGAIN)).is_none(), "the path is walked step by step");
+        let lost = answer_of(Err(Errno::NOENT)).unwrap().unwrap_err();
+        assert_eq!(lost.raw_os_error(), Some(Errno::NOENT.raw_os_error()));
+    }
 
     #[test]
     fn no_way_leads_through_a_link_or_out() {

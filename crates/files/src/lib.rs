@@ -1,11 +1,12 @@
 //! Values of the file system: [`manifest`] reads directories as values, [`attributes`] are no part of them, [`cache`] remembers what
 //! takes long to compute. [`state`] has the user's private files, [`umask`] says which modes new files get. All that is written is
 //! reached [`beneath`] an open directory; [`walk`] follows paths that computations may have changed.
-//! [`open_leased`] waits for files that other programs hold leases on.
+//! [`open_leased`] waits for files that other programs hold leases on. [`child_pipes`] reads what programs print.
 
 pub mod attributes;
 pub mod beneath;
 pub mod cache;
+pub mod child_pipes;
 pub mod directory_writer;
 pub mod manifest;
 mod open_file;

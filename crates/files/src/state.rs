@@ -2,6 +2,7 @@
 //! where the storage's are in reach of others, and the [key](SecretKey) by which processes of the user recognise each other's messages in
 //! a storage that others can write.
 
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -9,11 +10,13 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{self, Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use rustix::fs::OFlags;
+use rustix::fs::{Mode, OFlags, open};
 use rustix::process::geteuid;
 
+use crate::beneath::{each_entry, remove_tree};
 use crate::cache::absolute_path;
 use crate::umask;
+use crate::walk::is_out_of_reach;
 use ce_model::digest::Blake3;
 use ce_model::exit::Explain;
 use ce_model::humanize::quoted_path;
@@ -24,8 +27,8 @@ const KEY: &str = "key";
 /// Rights of others than the owner.
 const OTHERS: u32 = 0o077;
 
-/// Entries of a private directory that nobody has removed go after this time.
-pub const LEFT: Duration = Duration::from_secs(30 * 24 * 3600);
+/// The age of a directory that a run has left behind which was killed. Runs that are alive [keep](keep) theirs young.
+const LEFT: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// An error of the user's private files.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +39,9 @@ pub enum StateError {
     /// Somebody else may read or change it.
     #[error("{} must be for its owner alone, and belong to this user", quoted_path(.0))]
     NotPrivate(PathBuf),
+    /// Somebody else may put another directory in its place.
+    #[error("others can write in a directory above {}", quoted_path(.0))]
+    InReach(PathBuf),
     /// A key that has another length.
     #[error("{} is not a key: it does not have {} bytes", quoted_path(.0), Blake3::BYTES)]
     NoKey(PathBuf),
@@ -54,6 +60,10 @@ impl Explain for StateError {
         Some(match self {
             Self::NoPlace => "set XDG_STATE_HOME to a directory".to_owned(),
             Self::NotPrivate(path) => format!("chmod go= {0}, and ls -ld {0}", quoted_path(path)),
+            Self::InReach(_) => {
+                "set XDG_STATE_HOME to a directory that only you and root can write or move"
+                    .to_owned()
+            }
             Self::NoKey(path) => {
                 format!("remove {}: the next run makes another one", quoted_path(path))
             }
@@ -82,10 +92,23 @@ fn directory() -> Result<PathBuf, StateError> {
 /// Makes a directory for the user alone, and those above it, unless they exist.
 fn private(dir: &Path) -> Result<(), StateError> {
     let made = umask::create_private_dirs(dir);
-    let found = made.and_then(|()| dir.symlink_metadata());
+    made.map_err(|source| StateError::Io { path: dir.to_owned(), source })?;
+    check_private(dir)
+}
+
+/// Fails unless a directory is for the user alone, and nobody else can put another one in its place.
+///
+/// # Errors
+///
+/// Says which of both is not so.
+pub fn check_private(dir: &Path) -> Result<(), StateError> {
+    let found = dir.symlink_metadata();
     let found = found.map_err(|source| StateError::Io { path: dir.to_owned(), source })?;
-    let is_own = found.is_dir() && found.uid() == geteuid().as_raw() && found.mode() & OTHERS == 0;
-    if is_own { Ok(()) } else { Err(StateError::NotPrivate(dir.to_owned())) }
+    let user = geteuid().as_raw();
+    if !found.is_dir() || found.uid() != user || found.mode() & OTHERS != 0 {
+        return Err(StateError::NotPrivate(dir.to_owned()));
+    }
+    if is_out_of_reach(dir, user) { Ok(()) } else { Err(StateError::InReach(dir.to_owned())) }
 }
 
 /// A directory of the user alone with this name.
@@ -99,23 +122,29 @@ pub fn own_directory(name: &str) -> Result<PathBuf, StateError> {
     Ok(dir)
 }
 
-/// The same, from which what was left there a month ago is removed.
-///
-/// # Errors
-///
-/// Those of [`own_directory`].
-pub fn private_directory(name: &str) -> Result<PathBuf, StateError> {
-    let dir = own_directory(name)?;
+/// Removes the entries of a directory that runs have left behind which were killed: those whose run is over, and, where that is not known,
+/// those that nobody has [kept](keep) for a month.
+pub fn remove_left(dir: &Path, is_over: impl Fn(&OsStr) -> Option<bool>) {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let Ok(opened) = open(dir, flags, Mode::empty()) else { return };
     let old = SystemTime::now().checked_sub(LEFT);
-    for entry in fs::read_dir(&dir).into_iter().flatten().flatten() {
-        let changed = entry.metadata().and_then(|it| it.modified()).ok();
-        if changed.zip(old).is_some_and(|(changed, old)| changed < old) {
-            let path = entry.path();
-            // Another process removes it, too.
-            let _gone = fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path));
-        }
-    }
-    Ok(dir)
+    let is_old = |name: &OsStr| {
+        let changed = dir.join(name).symlink_metadata().and_then(|it| it.modified()).ok();
+        changed.zip(old).is_some_and(|(changed, old)| changed < old)
+    };
+    let mut left: Vec<OsString> = Vec::new();
+    // The next run tries again what cannot be listed or removed.
+    let _listed = each_entry(&opened, |name, _| {
+        left.extend(is_over(name).unwrap_or_else(|| is_old(name)).then(|| name.to_owned()));
+        true
+    });
+    left.iter().for_each(|name| drop(remove_tree(&opened, name)));
+}
+
+/// Sets the time of a directory, which shows that its run is alive.
+pub fn keep(dir: &Path) {
+    // A run that cannot do that for a month has other problems.
+    drop(File::open(dir).and_then(|dir| dir.set_modified(SystemTime::now())));
 }
 
 /// A key that only processes of one user know. What it has signed comes from one of them.
@@ -221,6 +250,47 @@ mod tests {
         assert!(matches!(read(), Err(StateError::NoKey(_))));
         std::os::unix::fs::symlink("key", dir.path().join("link")).unwrap();
         assert!(SecretKey::find(&dir.path().join("link")).is_err(), "no link leads to a key");
+    }
+
+    #[test]
+    fn a_directory_that_others_can_replace_is_not_private() {
+        let top = tempfile::tempdir().unwrap();
+        let dir = top.path().join("above/own");
+        private(&dir).unwrap();
+        let set =
+            |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+        for (mode, is_private) in [(0o775, false), (0o757, false), (0o1777, true), (0o755, true)] {
+            set(&top.path().join("above"), mode);
+            assert_eq!(private(&dir).is_ok(), is_private, "{mode:o}");
+        }
+        set(&dir, 0o750);
+        assert!(matches!(private(&dir), Err(StateError::NotPrivate(_))));
+    }
+
+    #[test]
+    fn what_a_killed_run_has_left_is_removed_and_what_is_kept_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let long_ago = SystemTime::now() - 2 * LEFT;
+        for name in ["old", "kept", "new", "over", "alive"] {
+            let inner = dir.path().join(name).join("read-only");
+            fs::create_dir_all(&inner).unwrap();
+            fs::write(inner.join("file"), "").unwrap();
+            fs::set_permissions(&inner, Permissions::from_mode(0o555)).unwrap();
+            let is_old = !matches!(name, "new" | "over");
+            if is_old {
+                File::open(dir.path().join(name)).unwrap().set_modified(long_ago).unwrap();
+            }
+        }
+        keep(&dir.path().join("kept"));
+        remove_left(dir.path(), |name| match name.to_str() {
+            Some("over") => Some(true),
+            Some("alive") => Some(false),
+            _ => None,
+        });
+        let left = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut left: Vec<_> = left.collect();
+        left.sort();
+        assert_eq!(left, ["alive", "kept", "new"]);
     }
 
     #[test]

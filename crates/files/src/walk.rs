@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -242,7 +243,7 @@ pub fn open_below(directory: BorrowedFd<'_>, path: &Path) -> io::Result<OwnedFd>
 /// on that of its links, belong to one of both, and others may write in none. In one whose entries only their owners may remove, they may
 /// if the next entry on the way belongs to one of both. What cannot be looked at may be in reach.
 pub fn is_out_of_reach(path: &Path, user: u32) -> bool {
-    let is_owner = |it: &Stat| it.st_uid == user || it.st_uid == 0;
+    let is_owner = |it: &Stat| it.st_uid == user || is_root(it.st_uid);
     let check = || -> io::Result<bool> {
         let root = open("/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
         let mut walk = PathWalk::new(root.as_fd())?;
@@ -255,6 +256,18 @@ pub fn is_out_of_reach(path: &Path, user: u32) -> bool {
         Ok(is_owner(walk.directory()) && is_closed(walk.directory()))
     };
     check().unwrap_or(false)
+}
+
+/// The number by which a namespace of users shows those that it does not have.
+const UNKNOWN_USER: u32 = 65534;
+
+/// Whether a number is that of root. In a container that does not have root, its directories seem to belong to an unknown user.
+fn is_root(user: u32) -> bool {
+    let has_root = || {
+        let map = fs::read_to_string("/proc/self/uid_map");
+        map.map_or(true, |map| map.lines().any(|line| line.split_whitespace().next() == Some("0")))
+    };
+    user == 0 || user == UNKNOWN_USER && !has_root()
 }
 
 /// A file or directory on a path, and its name in the one before it.
@@ -395,7 +408,7 @@ fn open_entry(directory: BorrowedFd<'_>, name: &OsStr) -> rustix::io::Result<Own
 
 #[cfg(test)]
 mod tests {
-    use std::fs::{self, File, Permissions};
+    use std::fs::{File, Permissions};
     use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 
     use rustix::process::geteuid;

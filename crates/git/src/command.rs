@@ -3,15 +3,14 @@
 //! By itself, `git` fetches what a partial clone has left out, runs hooks, starts a monitor of the work tree, takes locks, and asks
 //! for passwords. A command of ours waits for none of these, and none of them starts further processes.
 
+use ce_files::child_pipes::ChildPipes;
 use ce_files::umask;
 use std::env;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
+use std::mem;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
-use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -69,8 +68,8 @@ const ABSENT: &str = "0000000000000000000000000000000000000001";
 /// The messages in a trace about the command that was given, and about any that `git` starts.
 const TRACED: [&str; 2] = ["trace: built-in: git cat-file", "trace: run_command:"];
 
-/// The interval at which it is looked whether a `git` is to be stopped.
-const LOOK: Duration = Duration::from_millis(50);
+/// The most bytes of messages that a `git` may print.
+const MAX_MESSAGES: usize = 1 << 20;
 
 /// The reach of a `git`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,7 +153,8 @@ pub(crate) fn output_of(command: &mut Command, input: &[u8]) -> io::Result<Outpu
     output_until(command, input, &|| false)
 }
 
-/// Does the same; a `git` that runs when it is to be stopped is asked to end, and asks what it has started.
+/// Does the same; a `git` that runs when it is to be stopped is asked to end, and asks what it has started. So is one that prints messages
+/// without end, which is an error: those of a remote repository are passed on by it.
 pub(crate) fn output_until(
     command: &mut Command,
     input: &[u8],
@@ -162,26 +162,64 @@ pub(crate) fn output_until(
 ) -> io::Result<Output> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = umask::as_user(|| command.spawn())?;
-    let (stdin, pid) = (child.stdin.take(), Pid::from_child(&child));
-    thread::scope(|scope| {
-        // A `git` that ends early does not read everything.
-        let writing = move || stdin.map(|mut stdin| drop(stdin.write_all(input)));
-        let writing = thread::Builder::new().spawn_scoped(scope, writing);
-        let (runs, end) = mpsc::channel::<()>();
-        let watching = move || {
-            while end.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
-                if is_stopped() {
-                    // It may have ended.
-                    let _asked = kill_process(pid, Signal::TERM);
-                    return;
-                }
-            }
-        };
-        let watching = thread::Builder::new().spawn_scoped(scope, watching);
-        let output = child.wait_with_output();
-        drop(runs);
-        // Without a thread that writes, it has read nothing. Without one that watches, it has come to its end.
-        drop(watching);
-        writing.and(output)
-    })
+    let mut pipes = ChildPipes::new(&mut child, input, [usize::MAX, MAX_MESSAGES]);
+    let mut is_asked = false;
+    let read = loop {
+        if (is_stopped() || pipes.is_flooded()) && !is_asked {
+            // It may have ended.
+            let _asked = kill_process(Pid::from_child(&child), Signal::TERM);
+            is_asked = true;
+        }
+        match pipes.go_on() {
+            Ok(()) if pipes.are_closed() || pipes.is_flooded() && is_asked => break Ok(()),
+            Ok(()) => {}
+            Err(error) => break Err(error),
+        }
+    };
+    let is_flooded = pipes.is_flooded();
+    let [stdout, stderr] = mem::take(&mut pipes.printed);
+    // Whoever still prints has no reader any more.
+    drop(pipes);
+    let status = child.wait()?;
+    read?;
+    if is_flooded {
+        return Err(io::Error::other("it printed more than 1 MiB of messages"));
+    }
+    Ok(Output { status, stdout, stderr })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn a_program_reads_all_and_prints_much() {
+        let input = vec![b'x'; 3 << 20];
+        let output = output_of(&mut shell("cat; echo why >&2; exit 3"), &input).unwrap();
+        assert_eq!((output.status.code(), &*output.stderr), (Some(3), &b"why\n"[..]));
+        assert!(output.stdout == input, "{}", output.stdout.len());
+        assert!(output_of(&mut shell("exec <&-; echo ends"), &input).unwrap().status.success());
+    }
+
+    #[test]
+    fn messages_without_end_are_an_error() {
+        let error = output_of(&mut shell("exec yes >&2"), b"").unwrap_err();
+        assert_eq!(error.to_string(), "it printed more than 1 MiB of messages");
+        let deaf = output_of(&mut shell("trap '' TERM; yes >&2; echo end"), b"");
+        assert!(deaf.is_err(), "nobody reads what it prints");
+    }
+
+    #[test]
+    fn who_is_stopped_is_asked_to_end() {
+        let output = output_until(&mut shell("exec sleep 600"), b"", &|| true).unwrap();
+        assert_eq!(output.status.signal(), Some(Signal::TERM.as_raw()));
+    }
 }

@@ -35,7 +35,8 @@ pub(crate) fn shared_by(lab: Lab, mode: u32) -> Option<(Lab, u32)> {
         std::os::unix::fs::chown(&dir, None, Some(GROUP)).unwrap();
         fs::set_permissions(&dir, fs::Permissions::from_mode(mode)).unwrap();
     }
-    fs::set_permissions(lab.path(""), fs::Permissions::from_mode(0o777)).unwrap();
+    // Each user has private files there, which nobody else may move.
+    fs::set_permissions(lab.path(""), fs::Permissions::from_mode(0o1777)).unwrap();
     Some((lab, user))
 }
 

@@ -86,6 +86,7 @@ fn open_files_are_raised_for_many_calls_and_computations_have_the_limit_of_the_u
 #[test]
 fn at_a_limit_of_threads_every_command_ends_by_itself_and_a_run_goes_on_later() {
     let Some(lab) = lab("", r#"cp "$1" "$2""#) else { return };
+    crate::needs::needs(&["prlimit", "setpriv"]);
     // Limits of root are not obeyed. Of anybody else, they count all processes: that user has no others.
     let user = match lab.another_user() {
         Some(_) if rustix::process::getuid().is_root() => 60_000 + std::process::id() % 5000,

@@ -141,7 +141,7 @@ fn the_start_is_told_what_calls_ask_for() {
     let starts = lab.starts();
     let [words] = &starts[..] else { panic!("{starts:?}") };
     assert_eq!(words[3..], ["3", "4883", "0", "125", "7500"], "cpus, MiB, gpus, minutes, seconds");
-    let script = format!("home/.local/state/compeval/workers/{}_1.sh", words[0]);
+    let script = format!("home/.local/state/compeval/workers/{0}/{0}_1.sh", words[0]);
     assert_eq!(words[1], lab.path(&script).to_str().unwrap());
     assert!(words[2].ends_with(&format!("/scheduler/{}_1.log", words[0])), "{words:?}");
 

@@ -34,7 +34,7 @@ use rustix::process::{
 use wait4::Wait4;
 
 use self::host_resources::{Gpus, HostLock};
-use self::process_groups::{Groups, Orphans, signal};
+use self::process_groups::{Groups, Orphans, TimeLimit, signal};
 use crate::executor::{
     Completion, Ended, ExecuteError, Executor, Failed, HostTurn, Isolation, Offer, Reach,
     SUSPENDED, Status, TaskStatuses, TurnRequest, Usage, is_within_call, nesting_variable,
@@ -296,18 +296,20 @@ fn execute_unsandboxed(
         return Err(ExecuteError::Refused(reason));
     }
     let is_cancelled = || groups.is_cancelled();
-    let child = attempts.retry(&is_cancelled, ExecuteError::met_limit, || {
+    let failed = |source| ExecuteError::Start {
+        program: invocation.program_words(),
+        exec: invocation.executable(),
+        source,
+        lacking: Vec::new(),
+    };
+    let (limit, child) = attempts.retry(&is_cancelled, ExecuteError::met_limit, || {
+        let limit = invocation.limit.map(TimeLimit::new).transpose().map_err(failed)?;
         let mut command = command(invocation, starter)?;
         check_inputs(invocation)?;
-        spawn(&mut command).map_err(|source| ExecuteError::Start {
-            program: invocation.program_words(),
-            exec: invocation.executable(),
-            source,
-            lacking: Vec::new(),
-        })
+        Ok((limit, spawn(&mut command).map_err(failed)?))
     })?;
     let _running = attempts.running();
-    let ended = wait(groups, orphans, child, invocation.limit);
+    let ended = wait(groups, orphans, child, limit);
     let over = ended.map_err(|source| {
         let program = invocation.program_words();
         ExecuteError::Wait { program, source }
@@ -338,7 +340,7 @@ fn wait(
     groups: &Groups,
     orphans: &Orphans,
     child: Child,
-    limit: Option<Duration>,
+    limit: Option<TimeLimit>,
 ) -> io::Result<FinishedProcess> {
     let pid = Pid::from_child(&child);
     let (waited, late) = groups.wait(pid, limit, || wait_for(pid));
@@ -526,14 +528,18 @@ fn execute_sandboxed(
         false => ExecuteError::Isolate(error),
     };
     let is_cancelled = || groups.is_cancelled();
-    let attempt = || begin(sandbox, invocation, &broken);
+    let attempt = || {
+        let limit = invocation.limit.map(TimeLimit::new).transpose();
+        let limit = limit.map_err(|error| FailedAttempt::Passing(SandboxError::Lost(error)))?;
+        Ok((limit, begin(sandbox, invocation, &broken)?))
+    };
     let begun = attempts.retry(&is_cancelled, FailedAttempt::passing, attempt);
-    let (spec, mut launcher, leader) = begun.map_err(|failed| match failed {
+    let (limit, (spec, mut launcher, leader)) = begun.map_err(|failed| match failed {
         FailedAttempt::Passing(error) => broken(error.into_lost()),
         FailedAttempt::Over(error) => error,
     })?;
     let _running = attempts.running();
-    let (waited, late) = groups.wait(leader, invocation.limit, || launcher.wait());
+    let (waited, late) = groups.wait(leader, limit, || launcher.wait());
     let ended = waited.map_err(broken)?;
     // Its launcher has not reaped it yet.
     let never_executed = ended == -Signal::KILL.as_raw() && never_executed(leader);

@@ -7,11 +7,12 @@
 
 use std::collections::HashSet;
 use std::fs::{self, File};
+use std::io;
 use std::os::unix::fs::FileExt;
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
-use std::{io, thread};
 
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, getpgid, getpid, kill_process, kill_process_group,
@@ -61,11 +62,11 @@ impl Groups {
     }
 
     /// Waits for the end of a process group, which may be asked to end meanwhile. Returns whether
-    /// it exceeded a time limit.
+    /// it exceeded its time limit.
     pub(super) fn wait<T>(
         &self,
         leader: Pid,
-        limit: Option<Duration>,
+        limit: Option<TimeLimit>,
         wait: impl FnOnce() -> T,
     ) -> (T, bool) {
         {
@@ -77,7 +78,7 @@ impl Groups {
         }
         let (waited, late) = match limit {
             None => (wait(), false),
-            Some(limit) => wait_at_most(leader, limit, wait),
+            Some(limit) => limit.during(leader, wait),
         };
         self.lock().leaders.remove(&leader);
         (waited, late)
@@ -88,40 +89,44 @@ impl Groups {
     }
 }
 
-/// How often a thread is tried to be started, if the limit of threads is reached.
-const THREAD_TRIES: usize = 200;
+/// A thread that ends a process group after a time. It is there before the group: where no thread can be started, nothing is executed.
+#[derive(Debug)]
+pub(super) struct TimeLimit {
+    /// Takes the leader of the group, and is closed at its end.
+    group: Sender<Pid>,
+    /// Returns whether the group took longer.
+    watch: JoinHandle<bool>,
+}
 
-/// The pause between two tries.
-const THREAD_PAUSE: Duration = Duration::from_millis(10);
+impl TimeLimit {
+    /// Prepares to end a group this time after it has begun.
+    pub(super) fn new(limit: Duration) -> io::Result<Self> {
+        let (group, leader) = channel();
+        let watch = move || leader.recv().is_ok_and(|group| has_run_out(group, limit, &leader));
+        let watch = thread::Builder::new().name("time limit".to_owned()).spawn(watch)?;
+        Ok(Self { group, watch })
+    }
 
-/// Waits for a process group, and ends it after a time limit. Returns whether it did.
-fn wait_at_most<T>(leader: Pid, limit: Duration, wait: impl FnOnce() -> T) -> (T, bool) {
-    let (sender, ended) = channel::<()>();
-    let ended = Mutex::new(ended);
-    let watch = || {
-        let ended = ended.lock().unwrap_or_else(PoisonError::into_inner);
-        let late = ended.recv_timeout(limit) == Err(RecvTimeoutError::Timeout);
-        if late {
-            ask_to_end(leader);
-            if ended.recv_timeout(GRACE) == Err(RecvTimeoutError::Timeout) {
-                kill(leader);
-            }
-        }
-        late
-    };
-    thread::scope(|scope| {
-        let mut watching = thread::Builder::new().spawn_scoped(scope, watch);
-        for _ in 0..THREAD_TRIES {
-            if watching.is_err() {
-                thread::sleep(THREAD_PAUSE);
-                watching = thread::Builder::new().spawn_scoped(scope, watch);
-            }
-        }
-        // Without a thread, it has all the time that it wants.
+    /// Waits for a group that has just begun. Returns whether it took longer.
+    fn during<T>(self, leader: Pid, wait: impl FnOnce() -> T) -> (T, bool) {
+        // The thread takes it.
+        let _taken = self.group.send(leader);
         let waited = wait();
-        drop(sender);
-        (waited, watching.is_ok_and(|watching| watching.join().unwrap_or(false)))
-    })
+        drop(self.group);
+        (waited, self.watch.join().unwrap_or(false))
+    }
+}
+
+/// Ends a group if it takes longer than this. Returns whether it did.
+fn has_run_out(group: Pid, limit: Duration, ended: &Receiver<Pid>) -> bool {
+    let is_late = ended.recv_timeout(limit) == Err(RecvTimeoutError::Timeout);
+    if is_late {
+        ask_to_end(group);
+        if ended.recv_timeout(GRACE) == Err(RecvTimeoutError::Timeout) {
+            kill(group);
+        }
+    }
+    is_late
 }
 
 fn ask_to_end(group: Pid) {

@@ -4,19 +4,18 @@
 //! killed at a time limit, when it has printed too much, or as soon as the caller has lost interest. A Ctrl-C at the terminal does not
 //! reach it.
 
+use ce_files::child_pipes::{ChildPipes, SHORT_LOOK};
 use ce_files::umask;
 use std::env;
-use std::io::{self, Read, Write};
+use std::io;
 use std::num::NonZeroU32;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::{Errno, ioctl_fionbio};
+use rustix::event::poll;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 /// The time that a program has. A Slurm without its authentication was seen to answer after 49 s.
@@ -73,10 +72,6 @@ pub fn haste() -> u32 {
     HASTE.get_or_init(|| env::var("CE_HASTE").ok()?.parse().ok()).map_or(1, NonZeroU32::get)
 }
 
-/// The longest time between two looks at whether the program has ended.
-const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
-/// The same once it has closed its outputs, which it does by ending.
-const SHORT_LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
 /// The time that a killed program has to go. One that hangs in the kernel does not.
 const GONE: Duration = Duration::from_secs(1);
 
@@ -127,7 +122,7 @@ fn run_limited(
     let streams = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let streams = streams.process_group(0);
     let mut child = umask::as_user(|| streams.spawn()).map_err(CommandFailure::NotStarted)?;
-    let mut pipes = ChildPipes::new(&mut child, input);
+    let mut pipes = ChildPipes::new(&mut child, input, [MAX_OUTPUT; 2]);
     let end = loop {
         match pipes.go_on().and_then(|()| child.try_wait()) {
             Ok(Some(status)) => break Ok(status),
@@ -159,91 +154,10 @@ fn kill(child: &mut Child) {
     }
 }
 
-/// The pipes of a child. Those that are closed are `None`.
-struct ChildPipes<'a> {
-    stdin: Option<ChildStdin>,
-    input: &'a [u8],
-    stdout: Option<ChildStdout>,
-    stderr: Option<ChildStderr>,
-    /// Its output and its error output so far: a little more than the limit, if it has printed more.
-    printed: [Vec<u8>; 2],
-}
-
-impl<'a> ChildPipes<'a> {
-    fn new(child: &mut Child, input: &'a [u8]) -> Self {
-        let (stdin, stdout, stderr) =
-            (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let fds = [stdin.as_ref().map(AsFd::as_fd), stdout.as_ref().map(AsFd::as_fd)];
-        for fd in fds.into_iter().chain([stderr.as_ref().map(AsFd::as_fd)]).flatten() {
-            // A pipe can always be set so.
-            let _never_fails = ioctl_fionbio(fd, true);
-        }
-        Self { stdin, input, stdout, stderr, printed: [Vec::new(), Vec::new()] }
-    }
-
-    /// Waits for a moment, and passes on what can be.
-    fn go_on(&mut self) -> io::Result<()> {
-        let inputs = self.stdin.as_ref().map(|it| (it.as_fd(), PollFlags::OUT));
-        let outputs =
-            [self.stdout.as_ref().map(AsFd::as_fd), self.stderr.as_ref().map(AsFd::as_fd)];
-        let outputs = outputs.into_iter().flatten().map(|fd: BorrowedFd<'_>| (fd, PollFlags::IN));
-        let ends = inputs.into_iter().chain(outputs);
-        let mut ends: Vec<_> =
-            ends.map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)).collect();
-        let look = if ends.is_empty() { &SHORT_LOOK } else { &LOOK };
-        match poll(&mut ends, Some(look)) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-        self.write();
-        self.read()
-    }
-
-    /// Whether the child has printed more than is read.
-    fn is_flooded(&self) -> bool {
-        self.printed.iter().any(|text| text.len() > MAX_OUTPUT)
-    }
-
-    /// Writes what the child takes now.
-    fn write(&mut self) {
-        while let Some(stdin) = self.stdin.as_mut().filter(|_| !self.input.is_empty()) {
-            match stdin.write(self.input) {
-                Ok(count) => self.input = &self.input[count..],
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // It does not want to read: its exit status says why.
-                Err(_) => break,
-            }
-        }
-        self.stdin = None;
-    }
-
-    /// Reads what is there, up to the limit.
-    fn read(&mut self) -> io::Result<()> {
-        let [out, err] = &mut self.printed;
-        read(&mut self.stdout, out)?;
-        read(&mut self.stderr, err)
-    }
-}
-
-/// Reads what is available, up to the limit, and closes the pipe at its end.
-fn read<R: Read>(pipe: &mut Option<R>, text: &mut Vec<u8>) -> io::Result<()> {
-    let mut piece = [0; 4096];
-    while let Some(open) = pipe.as_mut().filter(|_| text.len() <= MAX_OUTPUT) {
-        match open.read(&mut piece) {
-            Ok(0) => *pipe = None,
-            Ok(count) => text.extend_from_slice(&piece[..count]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs::File;
+    use std::io::Read;
     use std::sync::atomic::AtomicBool;
 
     use super::*;

@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use super::command_runner::{Client, CommandFailure, excerpt, last_lines};
@@ -22,7 +22,8 @@ use super::{
     WorkerSettings, read_line, read_settings, wrong_setting,
 };
 use crate::executor::Reach;
-use ce_files::state::private_directory;
+use ce_files::state::{StateError, keep, own_directory, remove_left};
+use ce_files::umask;
 use ce_model::exit::Explain;
 use ce_model::template::Template;
 
@@ -259,8 +260,8 @@ pub struct CommandScheduler {
     client: Client,
     /// The ids of the jobs that were started, by their names.
     ids: Mutex<BTreeMap<JobToken, String>>,
-    /// The scripts that were written.
-    scripts: Mutex<Vec<PathBuf>>,
+    /// The private directory of the scripts of this run.
+    scripts: OnceLock<PathBuf>,
 }
 
 impl CommandScheduler {
@@ -280,6 +281,20 @@ impl CommandScheduler {
 
     fn ids(&self) -> MutexGuard<'_, BTreeMap<JobToken, String>> {
         self.ids.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the directory of the scripts, which is made if it is not there.
+    fn scripts(&self, token: &JobToken) -> Result<&Path, StateError> {
+        let dir = match self.scripts.get() {
+            Some(dir) => dir,
+            None => {
+                let all = own_directory(SCRIPTS)?;
+                remove_left(&all, |_| None);
+                self.scripts.get_or_init(|| all.join(token.to_string()))
+            }
+        };
+        let made = umask::create_private_dirs(dir);
+        made.map(|()| &**dir).map_err(|source| StateError::Io { path: dir.to_owned(), source })
     }
 
     /// Executes a command with these texts for its names. Returns its standard output.
@@ -346,7 +361,7 @@ impl BatchScheduler for CommandScheduler {
         let Submission { request, logs, .. } = submission;
         let (token, resources) = (&request.token, &request.resources);
         let task = ArrayTask { token: token.clone(), index: 1 };
-        let dir = private_directory(SCRIPTS).map_err(|error| SchedulerError {
+        let dir = self.scripts(token).map_err(|error| SchedulerError {
             text: error.to_string(),
             advice: error.hint(),
             failure: SubmitFailure::Final,
@@ -363,7 +378,6 @@ impl BatchScheduler for CommandScheduler {
         let file = File::options().write(true).create_new(true).mode(0o700).open(&script);
         let written = file.and_then(|mut file| file.write_all(&text));
         written.map_err(|cause| refused(&cause.to_string()))?;
-        self.scripts.lock().unwrap_or_else(PoisonError::into_inner).push(script.clone());
         let limit = self.settings.common.walltime_for(resources).as_secs();
         let log = Submission::log(logs, &task);
         let printed = self.run(START, &text, |name| match name {
@@ -390,6 +404,7 @@ impl BatchScheduler for CommandScheduler {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
+        self.scripts.get().into_iter().for_each(|dir| keep(dir));
         let asked: Vec<String> = ids.iter().map(|(_, id)| id.clone()).collect();
         let there = self.poll(&asked)?;
         let there = ids.into_iter().filter(|(_, id)| there.contains(id));
@@ -432,8 +447,7 @@ impl BatchScheduler for CommandScheduler {
 impl Drop for CommandScheduler {
     /// Removes the scripts: a worker that comes later has no run any more.
     fn drop(&mut self) {
-        let scripts = self.scripts.get_mut().unwrap_or_else(PoisonError::into_inner);
-        scripts.drain(..).for_each(|script| drop(fs::remove_file(script)));
+        self.scripts.get().into_iter().for_each(|dir| drop(fs::remove_dir_all(dir)));
     }
 }
 

@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use super::ForeignEntry;
 use ce_files::is_leased;
 use ce_files::manifest::{DirectoryError, ManifestError};
+use ce_files::state::StateError;
 use ce_model::exit::{Exit, Explain};
 use ce_model::humanize::{duration, quoted_path};
 
@@ -94,6 +95,9 @@ pub enum StorageError {
     /// The outputs of a sweep cannot be put into one directory.
     #[error("the outputs of a sweep cannot be put into one directory")]
     Gathered(#[source] Box<ManifestError>),
+    /// No place for exports is private.
+    #[error("there is no private place for the files of computations")]
+    NotPrivate(#[source] Box<StateError>),
     /// All forty digits of a SHA-1 are the same for different contents.
     #[error("{} belongs to other inputs that have the same SHA-1", .0.display())]
     Collision(PathBuf),
@@ -232,6 +236,7 @@ impl Explain for StorageError {
             Self::Collected(_) => Some("run its task again, which makes it again"),
             Self::Gathered(_) => Some("rename the output that does not fit, where it is made"),
             Self::Collision(_) => Some("evaluate it in another storage"),
+            Self::NotPrivate(source) => return source.hint(),
             Self::NoStorage { path, source } => return Some(source.hint(path)),
             Self::Record { .. } | Self::Interrupted => None,
         };

@@ -17,6 +17,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use std::{fmt, fs, io};
 
+use ce_files::state::keep;
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 use serde::Serialize;
@@ -162,6 +163,8 @@ pub(crate) struct CurrentRun {
     pub(super) announced_inputs: Mutex<HashSet<Digest>>,
     /// Hard links are not what leases need, as was tried.
     lacks_links: AtomicBool,
+    /// A directory of the run outside of the storage.
+    outside: Arc<OnceLock<PathBuf>>,
 }
 
 /// The thread that shows that a run is alive. It ends when the sender is dropped.
@@ -187,6 +190,7 @@ impl CurrentRun {
             announced: Mutex::default(),
             announced_inputs: Mutex::default(),
             lacks_links: AtomicBool::default(),
+            outside: Arc::default(),
         }
     }
 
@@ -215,7 +219,7 @@ impl CurrentRun {
                     .links_refuse([&file, &heartbeat_file(&directory)], &directory.join("link"));
                 self.lacks_links.store(!refuse, Relaxed);
             }
-            let executing = Arc::clone(&self.executing);
+            let (executing, outside) = (Arc::clone(&self.executing), Arc::clone(&self.outside));
             // Without it, the run looks dead to other hosts after a while, and a call may be executed twice.
             let thread = thread::Builder::new().spawn(move || {
                 for count in 1_u64.. {
@@ -229,12 +233,18 @@ impl CurrentRun {
                     }
                     if count % u64::from(STATES / HEARTBEATS) == 0 {
                         write_heartbeat(&disk, &directory, count);
+                        outside.get().into_iter().for_each(|outside| keep(outside));
                     }
                 }
             });
             (file, Heartbeat { thread, sender })
         });
         file
+    }
+
+    /// Shows from now on that the run to which a directory outside of the storage belongs is alive.
+    pub(super) fn keep(&self, outside: &Path) {
+        self.outside.get_or_init(|| outside.to_owned());
     }
 
     fn write_name(&self, disk: &Disk, file: &Path) -> Result<()> {

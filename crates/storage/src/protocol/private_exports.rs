@@ -3,18 +3,17 @@
 //! So nobody else may lead these paths elsewhere. The run's directory in the storage will do if others can write neither there nor in
 //! any directory above. Otherwise the exports are in the user's private directory or, if there is none, in the directory for temporary files.
 
-use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock};
-use std::time::SystemTime;
 use std::{env, fs};
 
-use ce_files::state::{LEFT, own_directory};
+use ce_files::state::{check_private, own_directory, remove_left};
 use ce_files::umask;
 use ce_files::walk::is_out_of_reach;
 use rustix::process::geteuid;
 
 use super::heartbeat::CurrentRun;
-use crate::disk::{Disk, IoContext, Result, Root, lock};
+use crate::disk::{Disk, IoContext, Result, Root, StorageError, lock};
+use crate::paths::RunName;
 
 /// The name of the directory with a directory for each run, among the user's private files.
 const EXPORTS: &str = "exports";
@@ -65,31 +64,19 @@ fn outside(run: &CurrentRun) -> Result<Root> {
     let name = run.name().to_string();
     let path = match own_directory(EXPORTS) {
         Ok(exports) => {
-            remove_left(&exports, run);
+            // On the same host, it is known at once which runs have ended.
+            remove_left(&exports, |name| {
+                let other: RunName = name.to_str()?.parse().ok()?;
+                other.is_near(run.name()).then(|| run.is_over(&other))
+            });
             exports.join(name)
         }
         // There, only its owner removes a directory.
         Err(_) => env::temp_dir().join(format!("compeval-{name}")),
     };
     umask::create_private_dir(&path).context("make the directory", &path)?;
+    check_private(&path).map_err(|source| StorageError::NotPrivate(Box::new(source)))?;
+    run.keep(&path);
     let disk = Disk::open(&path)?;
     Ok(Root::new(&path, disk, OWN.to_owned()))
-}
-
-/// Removes what runs have left that were killed: at once on the same host, and otherwise when it was not changed for long.
-fn remove_left(exports: &Path, run: &CurrentRun) {
-    let old = SystemTime::now().checked_sub(LEFT);
-    let is_left = |path: &PathBuf| {
-        let name = path.file_name().and_then(|name| name.to_str()?.parse().ok());
-        let changed = || path.symlink_metadata().and_then(|it| it.modified()).ok();
-        match name {
-            Some(name) if run.name().is_near(&name) => run.is_over(&name),
-            _ => changed().zip(old).is_some_and(|(changed, old)| changed < old),
-        }
-    };
-    let Ok(disk) = Disk::open(exports) else { return };
-    for path in disk.list(exports).unwrap_or_default().iter().filter(|path| is_left(path)) {
-        // The next run tries it again.
-        drop(disk.remove_tree(path));
-    }
 }
