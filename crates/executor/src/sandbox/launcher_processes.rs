@@ -96,6 +96,7 @@ pub(super) fn unshare(flags: UnshareFlags) -> Result<(), StepError> {
 }
 
 /// The open files of its parent that a forked process keeps, beside the standard streams.
+#[derive(Clone, Copy, Debug)]
 pub(super) enum KeptFiles<'a> {
     /// All but these.
     AllBut(&'a [BorrowedFd<'a>]),
@@ -105,7 +106,11 @@ pub(super) enum KeptFiles<'a> {
 
 /// Forks a process that runs a function, which must not use the files that it does not keep, and ends with its exit status. It never
 /// returns from here: the values on its stack are its parent's.
-#[expect(clippy::exit, reason = "a forked process must not drop what its parent owns")]
+#[expect(
+    clippy::exit,
+    clippy::disallowed_methods,
+    reason = "a forked process must not drop what its parent owns"
+)]
 pub(super) fn fork_process(
     kept: KeptFiles<'_>,
     run: impl FnOnce() -> u8,
