@@ -497,5 +497,5 @@ fn no_column_and_no_value_of_a_file_is_left_out() {
     let lab = lab.file("old.nd", lines("6")).file("new.nd", lines("1e400"));
     compare(&lab, &["old.nd", "new.nd"])
         .exit(2)
-        .says("\"1e400\" in row 6 of the new table is too large for a double");
+        .says("\"1e400\" in row 6 of the new table is no number that a double can hold");
 }

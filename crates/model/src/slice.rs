@@ -24,6 +24,13 @@ enum WrittenOutput {
     Name(Box<str>),
 }
 
+impl WrittenOutput {
+    /// Whether it is written as this name. The slash at the end of the name of a directory may be left out.
+    fn is_called(&self, name: &str) -> bool {
+        matches!(self, Self::Name(own) if without_slash(own) == without_slash(name))
+    }
+}
+
 /// A choice whose outputs are known.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Slice(Box<[ChosenOutput]>);
@@ -120,6 +127,27 @@ impl WrittenSlice {
         }
         wrong.sort_by_key(|(at, _)| *at);
         (Slice(chosen.into()), wrong)
+    }
+
+    /// Chooses among the outputs that another choice passes up. A number counts these, and a name is one that it has.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the text of the first output that is not passed up.
+    pub fn chosen_from(&self, passed: &Self) -> Result<Self, String> {
+        let chosen = self.0.iter().zip(self.texts()).map(|(output, text)| {
+            let found = match output {
+                WrittenOutput::Number { number, .. } => passed.0.get(usize::from(*number)),
+                WrittenOutput::Name(name) => passed.0.iter().find(|it| it.is_called(name)),
+            };
+            found.cloned().ok_or_else(|| text.into_owned())
+        });
+        Ok(Self(chosen.collect::<Result<_, _>>()?))
+    }
+
+    /// Whether all outputs are written as numbers.
+    pub fn is_of_numbers(&self) -> bool {
+        self.0.iter().all(|output| matches!(output, WrittenOutput::Number { .. }))
     }
 
     /// The text of each output: its number as it is written, or its name.
@@ -227,6 +255,21 @@ mod tests {
         assert_eq!(wrong.len(), 2);
         let (_, wrong) = resolved(&["a"], &["a", "a"]);
         assert_eq!(wrong, [(0, "\"a\" is the name of several outputs".to_owned())]);
+    }
+
+    #[test]
+    fn a_choice_among_what_is_passed_up_counts_that_or_has_its_names() {
+        let chosen = |lines: &[&str], passed: &[&str]| {
+            let [lines, passed] = [lines, passed].map(|it| WrittenSlice::parse(it.iter().copied()));
+            lines.chosen_from(&passed).map(|it| it.lines().replace('\n', " "))
+        };
+        assert_eq!(chosen(&["1", "00"], &["03", "1"]), Ok("1 03 ".to_owned()));
+        for number in ["03", "3", "2"] {
+            assert_eq!(chosen(&[number], &["03", "01"]), Err(number.to_owned()));
+        }
+        assert_eq!(chosen(&["+0"], &["b", "+0"]), Ok("+0 ".to_owned()));
+        assert_eq!(chosen(&["+0"], &["b", "00"]), Err("+0".to_owned()));
+        assert_eq!(chosen(&["parts"], &["b", "parts/"]), Ok("parts/ ".to_owned()));
     }
 
     #[test]

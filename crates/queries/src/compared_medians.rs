@@ -191,7 +191,7 @@ pub enum MedianError {
         why: String,
     },
     /// A column of numbers has something else.
-    #[error("the column {name} cannot be compared: {text:?} {place} {}", if *.is_too_large { "is too large for a double" } else { "is no number" })]
+    #[error("the column {name} cannot be compared: {text:?} {place} is no number{}", if *.is_too_large { " that a double can hold" } else { "" })]
     NotNumber {
         /// The column.
         name: String,

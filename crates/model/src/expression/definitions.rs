@@ -288,29 +288,18 @@ impl Resolver<'_> {
         let outputs = match &node.outputs {
             None => slice.clone(),
             Some(passed) => {
-                let passed: Vec<_> = passed.texts().collect();
-                let mut chosen = Vec::new();
-                for text in slice.texts() {
-                    let by_number =
-                        text.parse::<usize>().ok().and_then(|number| passed.get(number));
-                    let found = by_number.or_else(|| passed.iter().find(|it| **it == text));
-                    let Some(found) = found else {
-                        let is_number = |text: &str| text.bytes().all(|it| it.is_ascii_digit());
-                        let by_numbers = passed.iter().all(|it| is_number(it));
-                        let (name, passed) = (name.to_owned(), passed.join(", "));
-                        let output = text.into_owned();
-                        // Only the computation says which output a name is.
-                        let fault = if by_numbers && !is_number(&output) {
-                            let (name, passed) = (name.into(), passed.into());
-                            Fault::NamedOfNumbers { name, passed, output: output.into() }
-                        } else {
-                            Fault::NotPassedUp { name, passed, output }
-                        };
-                        return Err((at, fault));
+                slice.chosen_from(passed).map_err(|output| {
+                    let texts = passed.texts().collect::<Vec<_>>().join(", ");
+                    let is_number = output.bytes().all(|it| it.is_ascii_digit());
+                    // Only the computation says which output a name is.
+                    let fault = if passed.is_of_numbers() && !is_number {
+                        let (name, passed) = (name.into(), texts.into());
+                        Fault::NamedOfNumbers { name, passed, output: output.into() }
+                    } else {
+                        Fault::NotPassedUp { name: name.to_owned(), passed: texts, output }
                     };
-                    chosen.push(found.as_ref());
-                }
-                WrittenSlice::parse(chosen)
+                    (at, fault)
+                })?
             }
         };
         let node = ExpressionNode { outputs: Some(outputs), ..node.clone() };
