@@ -187,6 +187,11 @@ impl Slice {
         WrittenSlice(self.0.iter().map(|output| output.written.clone()).collect())
     }
 
+    /// Whether the output of this number is chosen.
+    pub fn has(&self, number: u8) -> bool {
+        self.numbers().any(|it| it == number)
+    }
+
     /// The numbers of the outputs chosen, in order.
     pub fn numbers(&self) -> impl ExactSizeIterator<Item = u8> + '_ {
         self.0.iter().map(|output| output.number)

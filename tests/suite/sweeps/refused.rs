@@ -200,3 +200,27 @@ fn factors_may_be_larger_than_other_files() {
     let lab = product(&FACTORS).file("workflow/columns", " ".repeat((1 << 20) + 1));
     is_refused(lab, "workflow/columns: cannot be read: more than 1 MiB", "");
 }
+
+#[test]
+fn outputs_of_one_name_do_not_fit_into_the_directory_of_a_sweep() {
+    let told = "the directory has two outputs \"product\" of each point";
+    let text = |slice: &str| {
+        let all = "ALL((mul a a) (mul a '3'))";
+        let text = format!("SWEEP({all} :over a 1 2 :columns '00 x' '01 y'){slice}");
+        sweep("", &[]).one_text(&text)
+    };
+    let is_refused =
+        |lab, place: &str| is_refused(lab, &format!("{place}: {told}"), "another name");
+    is_refused(text("[directory]"), "workflow.ce:1");
+    is_refused(text("[table, directory]"), "workflow.ce:1");
+    let member = "s = SWEEP(ALL((mul a a) (mul a '3')) :over a 1 :columns '00 x')\n\
+                  MEMBER('a=1/product' s[directory])";
+    is_refused(sweep("", &[]).one_text(member), "workflow.ce:2");
+    text("").commit().ce_run(&[]).exit(0);
+    let directories =
+        sweep("", &[("factors/00-a", "1\n2"), ("columns", "00 x\n"), ("outputs", "1\n")])
+            .node("inputs/00-body/", "all", "")
+            .call("inputs/00-body/inputs/00-x/", "mul", &["a", "a"])
+            .call("inputs/00-body/inputs/01-y/", "mul", &["a", "a"]);
+    is_refused(directories, "workflow");
+}

@@ -11,11 +11,11 @@ use super::{Expression, ExpressionNode, Signatures, TextPlace, passed_names, wid
 use crate::name::{ComputationName, InputName};
 use crate::suggest::nearest;
 use crate::sweep::{
-    ALLOW_FAILED, COLUMNS, EXCLUDE, FACTORS, Factor, LevelName, NAMES, PRODUCT_FILES, REPLICATES,
-    RuleProblem, SWEEP_FILES, SWEEP_OUTPUTS, ScopeId, Scopes, SheetProblem, SweepFault,
-    SweepPoints, SweepRules, WHERE, WrittenColumn, column_problems, factor_label, factor_problems,
-    input_problem, is_sheet, known_columns, read_column, read_condition, read_list,
-    read_replicates, read_rows, table_columns, unread_problems,
+    ALLOW_FAILED, COLUMNS, DIRECTORY, EXCLUDE, FACTORS, Factor, LevelName, NAMES, PRODUCT_FILES,
+    REPLICATES, RuleProblem, SWEEP_FILES, SWEEP_OUTPUTS, ScopeId, Scopes, SheetProblem, SweepFault,
+    SweepPoints, SweepRules, WHERE, WrittenColumn, column_problems, directory_problem,
+    factor_label, factor_problems, input_problem, is_sheet, known_columns, read_column,
+    read_condition, read_list, read_replicates, read_rows, table_columns, unread_problems,
 };
 use crate::task::NodeId;
 use crate::template::Template;
@@ -398,6 +398,10 @@ impl ScopeWalk<'_> {
         self.add(id, node, problems);
         let width = width(self.expression, body.node, self.signatures);
         let names = passed_names(self.expression, body.node, self.signatures);
+        let slice = node.outputs.as_ref().map(|it| it.resolve(&SWEEP_OUTPUTS.map(str::to_owned)).0);
+        let has_directory = slice.is_some_and(|slice| slice.has(DIRECTORY));
+        let problem = names.as_deref().and_then(directory_problem).filter(|_| has_directory);
+        self.add(id, node, problem);
         // Without these, a column may be any of them.
         let is_known = names.is_some();
         match table_columns(rules, names.unwrap_or_default()) {

@@ -14,7 +14,8 @@ use super::{
 use crate::exit::Explain;
 use crate::name::{MemberPath, NameError, StorageName, TaskPath, TreeName};
 use crate::sweep::{
-    self, BoundId, ColumnShape, ExclusionFault, REPLICATE, Replicates, STATUS, Sweep, SweepPoints,
+    self, BoundId, ColumnShape, DIRECTORY, ExclusionFault, REPLICATE, Replicates, STATUS, Sweep,
+    SweepPoints,
 };
 use crate::task::{
     Argument, ComputationId, FreeNames, NamedComputation, Node, NodeId, SweepId, Task, TaskTreeId,
@@ -561,7 +562,7 @@ fn wants_directory(task: &Task, sweep: SweepId, inputs: &[Argument]) -> bool {
         Node::Sweep { sweep: other, inputs: others, outputs } => {
             *other == sweep
                 && others.iter().map(|it| it.node).eq(inputs.iter().map(|it| it.node))
-                && outputs.numbers().any(|it| it == 1)
+                && outputs.has(DIRECTORY)
         }
         _ => false,
     })

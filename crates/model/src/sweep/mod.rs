@@ -40,8 +40,8 @@ pub use self::replicates::{
 pub use self::rules::{
     ALLOW_FAILED, COLUMNS, EXCLUDE, FACTORS, MAX_SWEEPS, NAMES, PRODUCT_FILES, REPLICATES,
     RuleProblem, SHEET_SUFFIX, SWEEP_FILES, SweepFault, SweepRules, WHERE, column_problems,
-    factor_label, factor_problems, input_problem, is_sheet, known_columns, read_column,
-    read_condition, same_name_problems, table_columns, unread_problems,
+    directory_problem, factor_label, factor_problems, input_problem, is_sheet, known_columns,
+    read_column, read_condition, same_name_problems, table_columns, unread_problems,
 };
 pub use self::scope::{LevelName, Scope, ScopeId, Scopes};
 pub use self::sheet::{
@@ -57,6 +57,9 @@ ids! {
 
 /// The outputs of a sweep: its table, and a directory with all outputs of its body.
 pub const SWEEP_OUTPUTS: [&str; 2] = ["table", "directory"];
+
+/// The number of the directory among these.
+pub const DIRECTORY: u8 = 1;
 
 /// The inputs of a sweep. Without the second one, its points are a product of factors.
 pub const SWEEP_INPUTS: [&str; 2] = ["body", "points"];

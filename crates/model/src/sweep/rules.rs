@@ -355,6 +355,13 @@ pub fn known_columns(rules: &SweepRules, columns: &[TableColumn]) -> Vec<String>
     of_points.chain(of_outputs).chain(status).collect()
 }
 
+/// Returns the problem of the directory of a sweep whose body passes up outputs with these names: each is a member for each point.
+pub fn directory_problem(names: &[String]) -> Option<RuleProblem> {
+    let mut seen = HashSet::new();
+    let same = names.iter().find(|name| !seen.insert(*name))?;
+    Some(RuleProblem::new("", SweepFault::SameOutput(same.clone())))
+}
+
 /// Returns the problems of the columns of a table, as far as they are known. The body passes up so many files, if that
 /// is known. `columns` are those that are written, or else the default ones. `nested` has the names of the columns of an output
 /// that is the table of another sweep.
@@ -564,6 +571,9 @@ pub enum SweepFault {
     /// Two outputs would give rows.
     #[error("only one output can give rows of its own")]
     TwoRows,
+    /// Two outputs of a point would be one member of the directory.
+    #[error("the directory has two outputs {0:?} of each point")]
+    SameOutput(String),
 }
 
 impl Explain for SweepFault {
@@ -624,6 +634,9 @@ impl Explain for SweepFault {
             Self::AllowFailed => "empty it if failed points are to become rows, or else remove it",
             Self::NoOutput { .. } => "outputs are numbered from 00",
             Self::TwoRows => "write ** for one output only",
+            Self::SameOutput(_) => {
+                "give one of them another name where it is declared, or pass up one"
+            }
         };
         Some(hint.to_owned())
     }

@@ -4,7 +4,9 @@ use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
 use ce_model::resources::ResourceLines;
-use ce_model::sweep::{self, BoundId, Product, RuleProblem, SWEEP_OUTPUTS, ScopeId, Sweep};
+use ce_model::sweep::{
+    self, BoundId, DIRECTORY, Product, RuleProblem, SWEEP_OUTPUTS, ScopeId, Sweep,
+};
 use ce_model::task::{Argument, Node, NodeId, SweepId, TREE_OUTPUTS, TaskParts, VALUE, origins};
 
 use super::nodes::{NodeEntries, NodeReader, OpenNode};
@@ -98,7 +100,11 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
         (inputs.len() == open.branches.len()).then_some(())?;
         let body = body?;
         let (binds, asked) = self.binds(open, files, body, points.is_some())?;
-        let columns = match sweep::table_columns(&files.rules, self.passed_names(body.node)) {
+        let names = self.passed_names(body.node);
+        let has_directory = open.slice.as_ref().is_some_and(|slice| slice.has(DIRECTORY));
+        let problem = sweep::directory_problem(&names).filter(|_| has_directory);
+        self.are_right(&place, problem.into_iter().collect()).then_some(())?;
+        let columns = match sweep::table_columns(&files.rules, names) {
             Ok(columns) => columns,
             Err(problems) => {
                 self.are_right(&place, problems);
