@@ -215,9 +215,10 @@ pub enum RefusedFor {
         /// The name of its file.
         file: String,
     },
-    /// It is a job, and the repository does not have a table that it names, such as one that was too large to be pushed.
-    Tableless {
-        /// The name of the table's file.
+    /// It is a job, and the repository does not have an output of it that a run makes from the calls: a table that was too large to be
+    /// pushed, the directory of a sweep, a text.
+    Derived {
+        /// The name of the file.
         file: String,
     },
     /// It is no evidence: its name is not that of its contents, or it cannot be understood.
@@ -261,7 +262,7 @@ impl RefusedFor {
             | Self::Attested { .. } => true,
             Self::Large { .. }
             | Self::StaysWith { .. }
-            | Self::Tableless { .. }
+            | Self::Derived { .. }
             | Self::Table
             | Self::Revoked { .. }
             | Self::RevokedCall { .. } => false,
@@ -291,7 +292,7 @@ impl fmt::Display for RefusedFor {
                 "it names {file}, which has other contents here, and they stay; a run makes a job from them"
             ),
             Self::StaysWith { file } => write!(f, "it names {file}, which stays there, too"),
-            Self::Tableless { file } => {
+            Self::Derived { file } => {
                 write!(
                     f,
                     "it names {file}, which the repository does not have: a run makes both from the calls"

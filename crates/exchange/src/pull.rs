@@ -11,8 +11,9 @@ use std::sync::Arc;
 use ce_git::{BlobHash, LfsPointer, Mirror, MirrorError, RemoteRef};
 use ce_model::digest::ObjectId;
 use ce_storage::{
-    AwayCall, Entry, ExpectedFile, Import, ImportedCall, MissingPart, Record, RecordState,
-    SharedContents, Storage, StorageError, Survey, large_name,
+    AwayCall, Entry, ExpectedFile, Import, ImportedCall, MissingPart, OwnOutput, Record,
+    RecordState, SharedContents, Storage, StorageError, Survey, is_users_file, large_name,
+    split_member,
 };
 use rayon::prelude::*;
 use serde::Serialize;
@@ -135,8 +136,10 @@ fn publish(
                 storage.importer().import_table(table, &outcome, recipe)?
             }
             Record::Job(job) => {
-                for (found, contents) in result.files.iter().zip(result.contents(mirror)?) {
-                    storage.importer().import_literal(&found.file, &contents)?;
+                if !import_files(storage, mirror, result)? {
+                    pulled.refuse(result.entry.short(), RefusedFor::Contents);
+                    progress.advance(1);
+                    continue;
                 }
                 match storage.importer().import_job(job)? {
                     Ok(()) => Import::New(()),
@@ -153,6 +156,19 @@ fn publish(
         progress.advance(1);
     }
     Ok(())
+}
+
+/// Stores the literals of a job, and those outputs that no call has made. Returns false if one of the latter is not as recorded.
+fn import_files(storage: &Storage, mirror: &Mirror, job: &NewResult) -> Result<bool, ResultsError> {
+    let importer = storage.importer();
+    for (found, contents) in job.files.iter().zip(job.contents(mirror)?) {
+        if is_users_file(&found.file.name) {
+            importer.import_literal(&found.file, &contents)?;
+        } else if let Import::Damaged = importer.import_input(&found.file, &contents)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// The number of calls that are published at once: from one up.
@@ -354,10 +370,12 @@ impl Pulled {
             (Some(part), _) if !part.why.is_wrong() => RefusedFor::StaysWith { file: missing.file },
             // With a record here, the table has lost its file here.
             (None, Some(table @ Entry::Table(_)))
-                if matches!(storage.records().read_entry(&table)?, RecordState::Absent) =>
+                if is_of_directory(&table, &missing.file)
+                    || matches!(storage.records().read_entry(&table)?, RecordState::Absent) =>
             {
-                RefusedFor::Tableless { file: missing.file }
+                RefusedFor::Derived { file: missing.file }
             }
+            (None, Some(Entry::TaskInput(_))) => RefusedFor::Derived { file: missing.file },
             _ => RefusedFor::Part(missing),
         };
         self.refuse(job, why);
@@ -560,10 +578,14 @@ fn new_results(
             pulled.refuse(entry.short(), why);
             continue;
         }
-        // The outputs of a job are those of its calls.
-        let files = if let Record::Job(_) = record { record.literals() } else { files };
+        // The other outputs of a job are those of its calls.
+        let is_job = matches!(record, Record::Job(_));
+        let files = if is_job { record.literals() } else { files };
         match in_repository(finder, files, request.sizes())? {
-            Ok(files) => {
+            Ok(mut files) => {
+                if is_job {
+                    files.extend(own_outputs(finder, &entry, &record, request.sizes())?);
+                }
                 let log = log(finder, beliefs, &entry, pulled)?;
                 new.push(NewResult { entry, record, files, log, is_away: false });
             }
@@ -575,6 +597,28 @@ fn new_results(
         }
     }
     Ok(new)
+}
+
+/// Whether a file is the directory of a table, or in it. No repository has that: a run makes it from the calls.
+fn is_of_directory(entry: &Entry, file: &str) -> bool {
+    matches!(entry, Entry::Table(_)) && split_member(file).0 != entry.file(0)
+}
+
+/// Finds those outputs of a job that are task inputs by their names, as far as the repository has them in Git.
+fn own_outputs(
+    finder: &mut Finder<'_>,
+    job: &Entry,
+    record: &Record,
+    sizes: (u64, u64),
+) -> Result<Vec<FoundFile>, MirrorError> {
+    let mut found = Vec::new();
+    for OwnOutput { file, input } in job.own_outputs(record) {
+        let Some(name) = input else { continue };
+        let there = in_repository(finder, vec![file], sizes)?.unwrap_or_default();
+        let there = there.into_iter().filter(|it| !it.is_large);
+        found.extend(there.map(|it| FoundFile { file: it.file.named(name.clone()), ..it }));
+    }
+    Ok(found)
 }
 
 /// The log of a call in the repository, if somebody who is trusted vouches for it.
@@ -689,8 +733,9 @@ impl<'a> Rehearsal<'a> {
             };
             let literals = self.literals(result)?;
             let is_coming = |file: &str| {
-                let result = Entry::of_file(file).map(|it| it.short());
-                literals.contains(file) || result.is_some_and(|it| self.coming.contains(&it))
+                let result = Entry::of_file(file).filter(|it| !is_of_directory(it, file));
+                literals.contains(file)
+                    || result.is_some_and(|it| self.coming.contains(&it.short()))
             };
             match self.storage.importer().check_job(job, &is_coming)? {
                 Ok(_) => pulled.count(result),
@@ -700,11 +745,17 @@ impl<'a> Rehearsal<'a> {
         Ok(())
     }
 
-    /// The literals of a job that would be put into their places.
+    /// The literals and own outputs of a job that would be put into their places.
     fn literals<'b>(&self, job: &'b NewResult) -> Result<HashSet<&'b str>, ResultsError> {
         let mut literals = HashSet::new();
         for (FoundFile { file, .. }, contents) in job.files.iter().zip(job.contents(self.mirror)?) {
-            if self.storage.importer().accepts_literal(file, &contents)? {
+            let importer = self.storage.importer();
+            let accepts = if is_users_file(&file.name) {
+                importer.accepts_literal(file, &contents)?
+            } else {
+                importer.accepts_input(file, &contents)
+            };
+            if accepts {
                 literals.insert(file.name.as_str());
             }
         }

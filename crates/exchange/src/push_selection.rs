@@ -423,15 +423,18 @@ impl<'a> Selection<'a> {
     fn add(&mut self, result: &SharedResult) -> Result<Result<Added, Withheld>, ResultsError> {
         let mut files = Vec::with_capacity(result.files.len() + 3);
         let mut added = Added::default();
-        // The outputs of a job are those of its calls, and have been counted there.
+        // The outputs of a job that its calls have made have been counted there.
         let literals = result.record.literals();
+        let own = result.entry.own_outputs(&result.record);
         for SharedFile { file, path, stays, is_large } in &result.files {
             if *stays {
                 added.set_away();
                 continue;
             }
             let is_literal = literals.contains(file);
-            let is_counted = !matches!(result.record, Record::Job(_)) || is_literal;
+            let is_counted = !matches!(result.record, Record::Job(_))
+                || is_literal
+                || own.iter().any(|it| it.file == *file);
             let is_like_pointer = !is_literal && self.stage_like_pointer(result, file)?;
             if *is_large || is_like_pointer {
                 let path = path.as_ref().map(|_| large_name(&file.digest));
@@ -533,7 +536,7 @@ pub(super) struct SharedResult {
 pub(super) struct SharedFile {
     /// The file that the record promises.
     pub(super) file: ExpectedFile,
-    /// Its path in the repository; none if it is there by another result: a directory is not there for a job, too.
+    /// Its path in the repository; none if it is there by another result, such as the directory of a job that a call has made.
     pub(super) path: Option<String>,
     /// Whether it is too large. Then it stays here, and the result is there without it.
     pub(super) stays: bool,
@@ -572,6 +575,7 @@ fn shared_parts(
     };
     let literals = shared.literals();
     let mut files = Vec::new();
+    let own = entry.own_outputs(&shared);
     for file in entry.expected_files(&shared).into_iter().chain(literals.iter().cloned()) {
         let (is_literal, bytes) = (literals.contains(&file), stored_size(&file.digest));
         // A table is there whole, and what a job reads, since nothing makes that again.
@@ -581,8 +585,10 @@ fn shared_parts(
         if bytes > limit && !may_be_away {
             return Err(Withheld::Large { bytes, limit });
         }
-        let is_elsewhere =
-            matches!(entry, Entry::Job(_)) && file.digest.is_directory() && !is_literal;
+        let is_elsewhere = matches!(entry, Entry::Job(_))
+            && file.digest.is_directory()
+            && !is_literal
+            && !own.iter().any(|it| it.file == file);
         let path = if is_large { large_name(&file.digest) } else { place(&file) };
         let path = (!is_elsewhere).then_some(path);
         files.push(SharedFile { path, stays: bytes > limit, is_large, file });

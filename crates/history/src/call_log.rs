@@ -1,6 +1,6 @@
 //! The log: calls that succeeded, failed or are suspended, by time, and the executions that made them.
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use ce_model::digest::{DIRTY, Digest, ObjectId};
@@ -586,18 +586,37 @@ impl SuspendedFact {
     }
 }
 
-/// Returns the calls that are suspended, those first that were begun first. Reads the index of them and short task inputs, and no results.
+/// Returns the calls that are suspended, in the order of their computations and of the texts that they read. Reads the index of them and short task inputs, and no results.
 pub fn suspended(storage: &Storage) -> Result<Vec<SuspendedFact>, StorageError> {
     let all = storage.suspensions().all()?;
     let texts = suspended_texts(storage, &all);
-    Ok(all
-        .into_iter()
-        .zip(texts)
-        .map(|(suspension, texts)| {
-            let holder = storage.leases().holder(&suspension.name);
-            SuspendedFact { suspension, holder, texts }
-        })
-        .collect())
+    let facts = all.into_iter().zip(texts).map(|(suspension, texts)| {
+        let holder = storage.leases().holder(&suspension.name);
+        SuspendedFact { suspension, holder, texts }
+    });
+    let mut facts: Vec<SuspendedFact> = facts.collect();
+    facts.sort_by(|a, b| {
+        let [one, other] = [a, b].map(|it| &it.suspension);
+        let computations = one.record.computation.cmp(&other.record.computation);
+        let texts = || {
+            let pairs = a.texts.iter().zip(b.texts.iter());
+            let mut orders = pairs.map(|((_, one), (_, other))| by_number(one, other));
+            orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+        };
+        computations.then_with(texts).then_with(|| one.name.short().cmp(&other.name.short()))
+    });
+    Ok(facts)
+}
+
+/// Compares texts: as numbers if both are some.
+fn by_number(one: &str, other: &str) -> Ordering {
+    match (one.parse::<f64>(), other.parse::<f64>()) {
+        (Ok(a), Ok(b)) => a.total_cmp(&b).then_with(|| one.cmp(other)),
+        // Numbers come first, so that this is an order.
+        (Ok(_), Err(_)) => Ordering::Less,
+        (Err(_), Ok(_)) => Ordering::Greater,
+        (Err(_), Err(_)) => one.cmp(other),
+    }
 }
 
 #[cfg(test)]

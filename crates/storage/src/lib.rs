@@ -43,8 +43,8 @@ pub use self::protocol::{
     WorkerName, WritableArea, lease_timeout, state_interval,
 };
 pub use self::records::{
-    CheckStopped, Defect, ExpectedFile, Finding, LongText, PinRecord, RecipeError, RecipeFile,
-    RecipeHeader, RecipeReader, RecipeRow, RecipeWriter, Record, RecordState, Records,
+    CheckStopped, Defect, ExpectedFile, Finding, LongText, OwnOutput, PinRecord, RecipeError,
+    RecipeFile, RecipeHeader, RecipeReader, RecipeRow, RecipeWriter, Record, RecordState, Records,
     RepositoryRecord, RevocationRecord, SignerNote, Tombstone, VersionRecord, WorkerAbilities,
     WorkerRecord,
 };

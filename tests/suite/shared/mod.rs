@@ -18,6 +18,7 @@ mod large_places;
 mod large_servers;
 mod large_settings;
 mod logs;
+mod own_outputs;
 mod prompts;
 mod pull;
 mod pulled_names;

@@ -210,6 +210,8 @@ impl<'a> Packer<'a> {
                 Record::Job(job) => job.outputs.get(file.number).map(|given| &given.file),
                 Record::Call(_) | Record::Table(_) | Record::TaskInput(_) => None,
             };
+            // A member stands for itself: what it is a member of may be away.
+            let given = given.filter(|given| split_member(given).1.is_none());
             let value = given.and_then(|given| self.history.subject(given)).unwrap_or(file);
             // A directory of a job is a link to the value.
             let is_link = file.digest.is_directory() && !self.storage.has(&value.file())?;
@@ -252,9 +254,10 @@ impl<'a> Packer<'a> {
     ) -> Result<(), StorageError> {
         let Some(subject) = self.history.subject(&entry.file(number)) else { return Ok(()) };
         let (value, member) = split_member(&job.outputs[number].file);
-        let name = match (member, self.history.subject(value)) {
+        let made = Entry::of_file(value);
+        let name = match (member, made) {
             (Some(member), _) => member.rsplit('/').next().unwrap_or(member).to_owned(),
-            (None, Some(Subject { entry: Entry::TaskInput(_), .. })) => {
+            (None, Some(Entry::TaskInput(_))) => {
                 let digest = job.outputs[number].digest;
                 let mut inputs = job.inputs.iter().filter(|input| input.digest == digest);
                 // Of several inputs with the same contents, nobody knows which one it is.
@@ -263,8 +266,12 @@ impl<'a> Packer<'a> {
                     _ => format!("{number:02}"),
                 }
             }
-            (None, Some(made)) => self.names.of(made, made.number),
-            (None, None) => format!("{number:02}"),
+            // The record of a clone is that of the table alone.
+            (None, Some(table @ Entry::Table(_))) if value == table.file(1) => POINTS.to_owned(),
+            (None, _) => match self.history.subject(value) {
+                Some(made) => self.names.of(made, made.number),
+                None => format!("{number:02}"),
+            },
         };
         let name = titled(self.definitions.output(number), &name);
         self.push(dir, (number, &name), subject, None)
@@ -539,12 +546,18 @@ impl FileMaker {
         Ok(match subject.record {
             Record::Table(_) => Self::Table,
             Record::TaskInput(_) => Self::TaskInput,
-            Record::Job(_) => {
+            Record::Job(job) => {
+                let file = job.outputs.get(subject.number).map(|output| &*output.file);
                 let made = history.parents(storage, subject)?.into_iter().find_map(|it| it.subject);
                 match made {
                     // A record that leads to a job, and not to what made it, could lead to itself.
                     Some(made) if !matches!(made.record, Record::Job(_)) => Self::of(known, made)?,
-                    _ => Self::Unknown,
+                    // A clone does not have what every run makes again.
+                    _ => match file.and_then(Entry::of_file) {
+                        Some(Entry::Table(_)) => Self::Table,
+                        Some(Entry::TaskInput(_)) => Self::TaskInput,
+                        Some(Entry::Call(_) | Entry::Job(_)) | None => Self::Unknown,
+                    },
                 }
             }
             Record::Call(call) => {

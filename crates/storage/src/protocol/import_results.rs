@@ -3,7 +3,7 @@
 use super::call_lookup::{Call, Found, Outputs};
 use super::stored_values::{SharedContents, SharedValue};
 use super::{Job, Precedence, PublishError, Sealed, Stage, Storage, Stored};
-use crate::disk::Result;
+use crate::disk::{Result, StorageError};
 use crate::paths::{DIGITS, ResultName, is_users_file, task_input};
 use crate::records::{
     CallRecord, ExpectedFile, JobOutput, JobRecord, LongText, Origin, Published, SharedOrigin,
@@ -161,6 +161,28 @@ impl<'a> Importer<'a> {
         let there = self.storage.inputs().literal(&file.name)?;
         let is_same = there.is_some_and(|there| there.digest == file.digest);
         Ok(if is_same { Import::Known } else { Import::Differs })
+    }
+
+    /// Stores an output of a job from elsewhere that is one of its task inputs, texts, files or trees: its name is that of its contents.
+    pub fn import_input(&self, file: &ExpectedFile, contents: &[u8]) -> Result<Import<()>> {
+        let Some(value) = SharedValue::of(contents, &file.digest) else {
+            return Ok(Import::Damaged);
+        };
+        let inputs = self.storage.inputs();
+        if inputs.expected(file.digest)?.1 {
+            return Ok(Import::Known);
+        }
+        let stored = inputs.publish(|copy| {
+            let written = self.storage.values().write_shared(copy, &value, &file.digest)?;
+            written.map(|it| it.digest).ok_or_else(|| StorageError::Moved(copy.to_owned()))
+        })?;
+        // The names of others may have more digits here.
+        Ok(if stored.file.name == file.name { Import::New(()) } else { Import::Differs })
+    }
+
+    /// Whether contents from elsewhere are those of a task input.
+    pub fn accepts_input(&self, file: &ExpectedFile, contents: &[u8]) -> bool {
+        SharedValue::of(contents, &file.digest).is_some()
     }
 
     /// Whether contents from elsewhere could be put into the place of a literal: they are the recorded ones, and nothing is there.

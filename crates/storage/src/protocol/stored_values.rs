@@ -117,14 +117,18 @@ impl<'a> Values<'a> {
         Ok(read.map(|(_, contents)| contents).filter(|it| Digest::of(it) == file.digest))
     }
 
-    /// Returns the manifest of a directory with this name: the kept one, or by reading the directory.
-    /// `None` if there is no such directory any more.
+    /// Returns the manifest of a directory with this name: the kept one, or by reading the directory or the archive that a clone of a
+    /// results repository has of it. `None` if there is no such directory any more.
     pub fn manifest(&self, name: &str, digest: &Digest) -> Result<Option<Manifest>> {
         if let Some(kept) = self.storage.root.manifest(digest)? {
             return Ok(Some(kept));
         }
-        let read = self.storage.root.read_manifest(name, &self.storage.hasher.stop)?;
-        let read = read.filter(|manifest| manifest.digest() == *digest);
+        let Some(read) = self.storage.root.read_manifest(name, &self.storage.hasher.stop)? else {
+            let archive = self.storage.root.archive(digest)?;
+            let archive = archive.as_ref().and_then(|it| DirectoryArchive::parse(it, digest));
+            return Ok(archive.map(DirectoryArchive::into_manifest));
+        };
+        let read = Some(read).filter(|manifest| manifest.digest() == *digest);
         if let Some(manifest) = read.as_ref().filter(|_| self.storage.root.writable) {
             // If it cannot be kept, the directory is read again the next time.
             drop(self.storage.root.keep_manifest(digest, manifest));

@@ -25,7 +25,9 @@ pub use self::pending_work::{
 };
 pub(crate) use self::pending_work::{signed, split_signed};
 pub(super) use self::promised_files::differences;
-pub use self::promised_files::{CheckStopped, Defect, ExpectedFile, Finding, Published, Stamp};
+pub use self::promised_files::{
+    CheckStopped, Defect, ExpectedFile, Finding, OwnOutput, Published, Stamp,
+};
 pub(super) use self::provenance::host;
 pub use self::provenance::{
     Arguments, Execution, HostKind, NOT_ISOLATED, Origin, Provenance, SharedOrigin, machine,

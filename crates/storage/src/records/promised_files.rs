@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use super::{CallRecord, InputRecord, Record, TableRecord};
 use crate::disk::{Result, Root, StorageError};
 use crate::paths::{
-    DIGITS, Entry, ResultName, archive_name, is_stage, is_users_file, linked, manifest, task_input,
-    waiting,
+    DIGITS, Entry, ResultName, archive_name, is_stage, is_users_file, linked, manifest,
+    split_member, task_input, waiting,
 };
 use ce_files::manifest::{DirectoryArchive, Manifest};
 use ce_model::digest::{Blake3, Digest};
@@ -210,6 +210,14 @@ pub struct ExpectedFile {
     pub(crate) waiting: Option<String>,
 }
 
+impl ExpectedFile {
+    /// The same contents under another name.
+    #[must_use]
+    pub fn named(&self, name: String) -> Self {
+        Self { name, digest: self.digest, waiting: None }
+    }
+}
+
 impl Record {
     /// The contents of its file of this number, if it promises one. The recipe of a table follows its outputs.
     pub fn digest(&self, number: usize) -> Option<&Digest> {
@@ -243,7 +251,37 @@ impl Record {
     }
 }
 
+/// An output of a job that no call of it has made: a text, a file or a tree of the task, points, a member, the directory of a sweep.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnOutput {
+    /// The file of the job.
+    pub file: ExpectedFile,
+    /// The name under which the job has it, if that is one of a task input: it says only what the contents are.
+    pub input: Option<String>,
+}
+
 impl Entry {
+    /// The outputs of a job that no call of it has made, and no table is.
+    pub fn own_outputs(&self, record: &Record) -> Vec<OwnOutput> {
+        let Record::Job(job) = record else { return Vec::new() };
+        let own = job.outputs.iter().enumerate().filter(|(_, output)| {
+            let whole = split_member(&output.file).1.is_none();
+            match Self::of_file(&output.file) {
+                Some(Self::Call(_)) => !whole,
+                Some(entry @ Self::Table(_)) => output.file != entry.file(0),
+                Some(Self::Job(_) | Self::TaskInput(_)) | None => true,
+            }
+        });
+        own.map(|(number, output)| {
+            let mut names = DIGITS.into_iter().map(|digits| task_input(&output.digest, digits));
+            OwnOutput {
+                file: self.expected_file(record, number, output.digest),
+                input: names.find(|name| *name == output.file),
+            }
+        })
+        .collect()
+    }
+
     /// The files that its record promises.
     pub fn expected_files(&self, record: &Record) -> Vec<ExpectedFile> {
         let files = record.digests().enumerate();
