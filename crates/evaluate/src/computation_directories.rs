@@ -222,7 +222,7 @@ impl<'a> Exports<'a> {
             None => self.with_trees(computation, |trees| fill(&new, trees, tree))?,
             Some(exported) => {
                 let files = files_in(&exported.path).map_err(CallError::Tree)?;
-                files.into_iter().try_for_each(|file| write(&new, file))?;
+                files.into_iter().try_for_each(|file| write(&new, file, &NEVER))?;
             }
         }
         Ok(VerifiedPath { path: new.path().to_owned(), id: new.id()? })
@@ -285,6 +285,9 @@ impl<'a> Exports<'a> {
     }
 }
 
+/// The files of a computation are small.
+static NEVER: AtomicBool = AtomicBool::new(false);
+
 /// Locks what is whole after each change, even if a thread panics.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -292,7 +295,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Fills a new directory with the files of a tree.
 fn fill(new: &NewTree<'_>, trees: &Trees, tree: &ObjectId) -> Result<(), CallError> {
-    each_file(trees, tree, &|file| write(new, file)).map_err(|error| match error {
+    each_file(trees, tree, &|file| write(new, file, &NEVER)).map_err(|error| match error {
         ValueError::Storage(error) => error.into(),
         // What it says of itself is advice, too.
         ValueError::Git(source) => CallError::Tree(source),

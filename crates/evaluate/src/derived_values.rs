@@ -5,18 +5,19 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::slice;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::Evaluation;
+use ce_files::cache::Cache;
 use ce_files::manifest::{EntryKind, Manifest, ManifestEntry, ManifestFault};
 use ce_git::{
-    AbsentObject, Changed, NotCloned, SourceError, SourceRepositories, SourceRepository, TreeFile,
-    TreeFileKind, Trees,
+    AbsentLfsObject, AbsentObject, Changed, LfsFile, NotCloned, SourceError, SourceRepositories,
+    SourceRepository, TreeFile, TreeFileKind, Trees,
 };
-use ce_model::digest::{Digest, ObjectId};
+use ce_model::digest::{Blake3, Digest, ObjectId, ObjectIdError};
 use ce_model::exit::{Exit, Explain};
 use ce_model::name::{MemberPath, TaskPath, TreeName};
 use ce_model::plan::{Derivation, Derived, DerivedId, Source, WrongValue};
@@ -132,6 +133,7 @@ impl DerivedValues {
         match contents.map_err(|fault| if is_gone { lost() } else { error(fault.into()) })? {
             FileContents::Blob(id) => Ok(InputSource::Bytes(self.later.blob(&id).map_err(error)?)),
             FileContents::Written(text) => Ok(InputSource::Bytes(text.as_bytes().to_vec())),
+            FileContents::Large(path) => Ok(InputSource::File(path)),
             FileContents::Uncommitted(path) => {
                 self.is_changed.store(true, Ordering::Relaxed);
                 Ok(InputSource::File(path))
@@ -184,7 +186,7 @@ impl Evaluation {
     }
 
     /// The repositories that the user has named, and where they are.
-    pub fn named_repositories(&self) -> &[(String, std::path::PathBuf)] {
+    pub fn named_repositories(&self) -> &[(String, PathBuf)] {
         self.derived.sources.named()
     }
 
@@ -367,7 +369,7 @@ impl ValueMaker<'_> {
             TreeCommit::Recorded(
                 recorded @ RecordedTree { uncommitted: Some((dir, tree)), .. },
             ) => {
-                let directory = self.directory(&Trees::as_it_stands(dir, tree), tree);
+                let directory = self.directory(&Trees::as_it_stands(dir, tree), tree, &[]);
                 let directory = directory.map_err(|error| error.of(name))?;
                 return self.with_version(directory, recorded.version(), None);
             }
@@ -378,7 +380,8 @@ impl ValueMaker<'_> {
             self.evaluation.derived.sources.find(name.source(), &self.evaluation.task.commit)?;
         let commit = repository.commit(&text)?;
         let tree = repository.tree(&commit, name.path())?;
-        let directory = self.directory(repository.trees(), &tree);
+        let large = repository.lfs_files(&commit, name.path())?;
+        let directory = self.directory(repository.trees(), &tree, &large);
         let directory = directory.map_err(|error| error.of(name))?;
         let revision = Some(text).filter(|text| text != commit.full());
         self.with_version(directory, commit.full().to_owned(), revision)
@@ -396,18 +399,43 @@ impl ValueMaker<'_> {
         Ok(TreeValues { version, revision, files: [directory, commit] })
     }
 
-    /// Makes a tree a directory in the storage, or finds the one that it would be.
-    fn directory(&self, trees: &Trees, tree: &ObjectId) -> Result<Input, ValueError> {
-        let inputs = self.evaluation.storage.inputs();
-        match inputs.known_tree(tree)? {
+    /// Makes a tree a directory in the storage, or finds the one that it would be. Files that Git LFS keeps elsewhere have their own contents
+    /// there.
+    fn directory(
+        &self,
+        trees: &Trees,
+        tree: &ObjectId,
+        large: &[LfsFile],
+    ) -> Result<Input, ValueError> {
+        let (inputs, cache) = (self.evaluation.storage.inputs(), Cache::of_user());
+        // The attributes of directories around a tree decide, too, on what it is.
+        let (mut objects, mut version) = (HashMap::new(), format!("{}\n", tree.full()));
+        for file in large {
+            let object = file.object(cache.as_ref())?;
+            let digest = inputs.find(&InputSource::File(object.to_owned()))?.file.digest;
+            objects.insert(file.path.clone(), (digest, object.to_owned()));
+            version += &format!("{} {}\n", file.pointer.oid, file.path.display());
+        }
+        let key = match large {
+            [] => tree.clone(),
+            // No tree has this id.
+            _ => Blake3::of(version.as_bytes())
+                .full()
+                .parse()
+                .map_err(|error: ObjectIdError| ValueError::Git(error.into()))?,
+        };
+        match inputs.known_tree(&key)? {
             Some(known) if known.there || !self.store => Ok(known),
-            _ if self.store => inputs.store_tree(tree, |new| {
-                export_tree(trees, tree, &|file| {
+            _ if self.store => inputs.store_tree(&key, |new| {
+                export_tree(trees, tree, &objects, &|file| {
                     inputs.go_on()?;
-                    write(new, file)
+                    write(new, file, inputs.stop())
                 })
             }),
-            _ => Ok(inputs.find_tree(tree, &export_tree(trees, tree, &|_| inputs.go_on())?)?),
+            _ => {
+                let manifest = export_tree(trees, tree, &objects, &|_| inputs.go_on())?;
+                Ok(inputs.find_tree(&key, &manifest)?)
+            }
         }
     }
 
@@ -478,6 +506,9 @@ pub enum ValueError {
         /// The error of Git.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// The contents of a file in a tree are not in this clone.
+    #[error(transparent)]
+    LargeFile(#[from] AbsentLfsObject),
     /// The tree has an entry that no value has.
     #[error("the Git tree {tree} cannot be a value: {fault}")]
     Entry {
@@ -555,6 +586,7 @@ impl Explain for ValueError {
             Self::Source(error) => error.hint(),
             Self::Storage(error) => error.hint(),
             Self::Member(error) => error.hint(),
+            Self::LargeFile(error) => error.hint(),
             Self::Revision { .. } | Self::Directory(_) => {
                 Some("write a commit id, a tag or a branch".to_owned())
             }
@@ -588,14 +620,16 @@ impl Explain for ValueError {
     }
 }
 
-/// Writes a file of a tree into a new directory.
+/// Writes a file of a tree into a new directory. A large one is not written to its end when `stop` is set.
 pub(super) fn write(
     new: &NewTree<'_>,
     TreeFile { path, kind }: TreeFile,
+    stop: &AtomicBool,
 ) -> Result<(), StorageError> {
     match kind {
         TreeFileKind::Plain(contents) => new.file(&path, &contents, false),
         TreeFileKind::Executable(contents) => new.file(&path, &contents, true),
+        TreeFileKind::Object { file, executable } => new.copy(&path, &file, executable, stop),
         TreeFileKind::Link(target) => new.link(&path, &target),
     }
 }
@@ -620,7 +654,8 @@ pub(super) fn each_file(
 }
 
 /// Passes all files of a tree to a function, and returns the manifest of the directory that has them. The
-/// threads that read the files also hash them: nothing is read again.
+/// threads that read the files also hash them: nothing is read again. `objects` has the digests and paths of objects of Git LFS, by the
+/// paths of the files in the tree that have their contents.
 ///
 /// # Errors
 ///
@@ -629,11 +664,18 @@ pub(super) fn each_file(
 pub fn export_tree(
     trees: &Trees,
     tree: &ObjectId,
+    objects: &HashMap<PathBuf, (Digest, PathBuf)>,
     act: &(dyn Fn(TreeFile) -> Result<(), StorageError> + Sync),
 ) -> Result<Manifest, ValueError> {
     let entries = Mutex::new(Vec::new());
-    each_file(trees, tree, &|file| {
-        let entry = entry(&file);
+    each_file(trees, tree, &|mut file| {
+        let mut entry = entry(&file);
+        if let (Some((digest, object)), &mut EntryKind::File { ref mut contents, executable }) =
+            (objects.get(&file.path), &mut entry.kind)
+        {
+            *contents = *digest;
+            file.kind = TreeFileKind::Object { file: object.clone(), executable };
+        }
         act(file)?;
         entries.lock().unwrap_or_else(PoisonError::into_inner).push(entry);
         Ok(())
@@ -652,6 +694,7 @@ fn entry(TreeFile { path, kind }: &TreeFile) -> ManifestEntry<Digest> {
     let kind = match kind {
         TreeFileKind::Plain(contents) => file(contents, false),
         TreeFileKind::Executable(contents) => file(contents, true),
+        TreeFileKind::Object { .. } => file(b"", false),
         TreeFileKind::Link(target) => EntryKind::Link { target: bytes(target) },
     };
     ManifestEntry { path: bytes(path), kind }

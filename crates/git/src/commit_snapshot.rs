@@ -255,6 +255,23 @@ impl Snapshot {
         })))
     }
 
+    /// The entry with this name in a directory, which is not a link.
+    pub(super) fn child(
+        &self,
+        here: &Rc<PathStep>,
+        name: &OsStr,
+    ) -> Result<Rc<PathStep>, SnapshotError> {
+        match self.step(here, name)? {
+            EntryTarget::PathStep(step) => Ok(step),
+            EntryTarget::Link(target) => Err(SnapshotError::Outside(target)),
+        }
+    }
+
+    /// The repository that has an object.
+    pub(super) fn repository_of(&self, id: ObjectId) -> GitResult<&gix::Repository> {
+        self.repositories()?.required_repository_of(id)
+    }
+
     /// The entry with this name in a directory.
     fn entry_of(&self, here: &PathStep, name: &OsStr) -> Result<TreeEntry, SnapshotError> {
         if here.kind != EntryKind::Tree {
@@ -316,7 +333,7 @@ impl Snapshot {
     }
 
     /// The contents of a file, or the target of a link.
-    fn contents(&self, step: &PathStep) -> Result<Vec<u8>, SnapshotError> {
+    pub(super) fn contents(&self, step: &PathStep) -> Result<Vec<u8>, SnapshotError> {
         let Some(draft) = step.draft().filter(|_| step.is_draft) else {
             return self.blob(step.id).map_err(SnapshotError::Git);
         };
@@ -324,8 +341,8 @@ impl Snapshot {
         file.map(|file| file.contents).ok_or(SnapshotError::NotAFile)
     }
 
-    /// Returns the entries of the current directory.
-    fn entries(&self, step: &PathStep) -> Result<Rc<TreeEntries>, SnapshotError> {
+    /// Returns the entries of a directory.
+    pub(super) fn entries(&self, step: &PathStep) -> Result<Rc<TreeEntries>, SnapshotError> {
         if let Some(known) = step.entries.get() {
             return Ok(Rc::clone(known));
         }
@@ -411,7 +428,7 @@ type TreeEntries = Vec<TreeEntry>;
 
 /// A step of the way to something. Steps share those before them.
 #[derive(Debug)]
-struct PathStep {
+pub(super) struct PathStep {
     /// The directory that it is in; nothing for the root of the task's repository.
     pub(super) above: Option<Rc<Self>>,
     /// Its name there.
@@ -529,6 +546,10 @@ pub enum Kind {
 }
 
 impl TreePath {
+    pub(super) fn step(&self) -> &Rc<PathStep> {
+        &self.step
+    }
+
     /// Its kind.
     pub fn kind(&self) -> Kind {
         match self.step.kind {

@@ -12,6 +12,7 @@ mod errors;
 mod head;
 mod history;
 mod lfs;
+mod lfs_files;
 mod mirror;
 mod opening;
 mod pack_writer;
@@ -38,6 +39,7 @@ pub use self::history::{
     ChangeLog, Commit, CommitFilter, CommitHistory, CommitHistoryError, LastChange, LogLine, Range,
 };
 pub use self::lfs::{LfsPointer, LfsRemote, LfsScratch, LfsStore, LfsUse};
+pub use self::lfs_files::{AbsentLfsObject, LfsFile};
 pub use self::mirror::{
     CommitSignature, Mirror, MirrorCommit, MirrorError, RefUpdate, RemoteRef, SignatureKind,
 };

@@ -3,12 +3,14 @@
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use gix::objs::tree::EntryKind;
 
 use super::commit_snapshot::Snapshot;
 use super::errors::{CutOff, SnapshotError, hint_for_unreadable, hint_to_trust};
+use super::lfs_files::LfsFile;
 use super::opening::{Untrusted, open, open_submodule};
 use super::submodules::{Repositories, object, tree_of};
 use super::{GitResult, Trees, discovery, from, object_id, revision, top};
@@ -284,6 +286,15 @@ impl SourceRepository {
         });
         let (name, path) = (self.name.clone(), self.place.clone());
         commit.map_err(|source| SourceError::Revision { name, path, rev: rev.to_owned(), source })
+    }
+
+    /// Returns the files that Git LFS keeps elsewhere, in the directory with this path in a commit.
+    pub fn lfs_files(&self, commit: &ObjectId, path: &str) -> Result<Vec<LfsFile>, SourceError> {
+        let found = self.trees.with(|repositories| {
+            let snapshot = Snapshot::of(Rc::new(repositories.clone()), from(commit)?);
+            Ok(snapshot.lfs_files(&snapshot.find(Path::new(path))?)?)
+        });
+        found.map_err(|source| SourceError::Git { name: self.name.clone(), source })
     }
 
     /// Returns the tree of the directory with this path in a commit; of the whole commit if the path is empty.

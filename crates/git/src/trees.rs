@@ -52,6 +52,13 @@ pub enum TreeFileKind {
     Plain(Vec<u8>),
     /// A file that may be executed.
     Executable(Vec<u8>),
+    /// A file with the contents of another one, which Git LFS keeps.
+    Object {
+        /// The path of the other file.
+        file: PathBuf,
+        /// It may be executed.
+        executable: bool,
+    },
     /// A symbolic link, with its target.
     Link(PathBuf),
 }

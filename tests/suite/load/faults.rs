@@ -148,6 +148,8 @@ fn there_is_a_task_for_everything_that_can_be_wrong_or_odd() {
     assert!(all.remove("NotHere") && all.remove("Grant"));
     assert!(all.remove("Exposed"));
     assert!(all.remove("Filtered"));
+    // See run/lfs_files.rs.
+    assert!(all.remove("Converted") && all.remove("LargeFile") && all.remove("Pointer"));
     assert!(all.remove("OwnDirectory"));
     assert!(all.remove("UncommittedFile"));
     assert!(all.remove("Bound"));

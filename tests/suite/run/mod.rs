@@ -16,6 +16,7 @@ mod hosts;
 mod inputs;
 mod interrupt;
 mod large_outputs;
+mod lfs_files;
 mod limits;
 mod looking;
 mod members;

@@ -213,7 +213,9 @@ pub(super) fn own_files(trees: &Trees, task: &Task) -> Result<Vec<Option<InputSo
 /// The repository, or the work tree if the file has changes that are not committed.
 pub(super) fn own_file(trees: &Trees, file: &TaskFile) -> Result<InputSource, Error> {
     match &file.contents {
-        FileContents::Uncommitted(path) => Ok(InputSource::File(path.clone())),
+        FileContents::Uncommitted(path) | FileContents::Large(path) => {
+            Ok(InputSource::File(path.clone()))
+        }
         FileContents::Written(text) => Ok(InputSource::Bytes(text.as_bytes().to_vec())),
         FileContents::Blob(id) => match trees.blob(id) {
             Ok(contents) => Ok(InputSource::Bytes(contents)),

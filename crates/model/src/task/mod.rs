@@ -178,6 +178,8 @@ pub struct TaskFile {
 pub enum FileContents {
     /// In the commit. Changes by filters in a work tree do not count.
     Blob(ObjectId),
+    /// In a file that Git LFS keeps: the commit has a pointer to it.
+    Large(PathBuf),
     /// In the work tree: the file has changes that are not committed.
     Uncommitted(PathBuf),
     /// In the text of the workflow, which holds them.

@@ -17,6 +17,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
@@ -29,6 +30,7 @@ use super::heartbeat::CurrentRun;
 use super::private_exports::PrivateExports;
 use super::stage::{Sealed, Stage};
 use super::{Storage, Unrecorded};
+use crate::disk::hash_and_copy::Reading;
 use crate::disk::{FileId, Result, Root, StorageError, lock};
 use crate::paths::{
     ComputationVersion, DIGITS, FAILED, OWNER, QUARANTINE, RECORDS, ResultName, TREES, link_to,
@@ -347,6 +349,23 @@ impl<'a> NewTree<'a> {
     pub fn file(&self, path: &Path, contents: &[u8], executable: bool) -> Result<()> {
         let path = self.place(path)?;
         self.root.disk.write_sealed(&path, contents, if executable { 0o555 } else { 0o444 })?;
+        if self.shared {
+            self.root.unsynced.note(&path);
+        }
+        Ok(())
+    }
+
+    /// Adds a file with the contents of a user's file. Fails when `stop` is set.
+    pub fn copy(
+        &self,
+        path: &Path,
+        from: &Path,
+        executable: bool,
+        stop: &AtomicBool,
+    ) -> Result<()> {
+        let path = self.place(path)?;
+        let mode = if executable { 0o555 } else { 0o444 };
+        Reading::open_unless(stop, from)?.copy_as(&self.root.disk, &path, mode)?;
         if self.shared {
             self.root.unsynced.note(&path);
         }

@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 use super::{NewTree, Storage, Stored};
@@ -691,6 +691,11 @@ impl Inputs<'_> {
             }
             Ok(digest)
         })
+    }
+
+    /// Whether the user asked to stop.
+    pub fn stop(&self) -> &AtomicBool {
+        &self.storage.hasher.stop
     }
 
     /// Fails if the user asked to stop.

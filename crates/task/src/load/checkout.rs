@@ -142,8 +142,7 @@ impl Checkout {
             }
         }
         if !place.is_draft() {
-            let (commit, tree) = (place.commit()?, self.snapshot.id(place)?);
-            return Ok(SourceVersion { commit, tree, dirty: false, checked_out: None });
+            return self.snapshot.version(place);
         }
         let (commit, tree) = (self.heads.commit(&real)?, self.snapshot.id(place)?);
         Ok(SourceVersion { commit, tree, dirty: true, checked_out: Some(real) })
@@ -280,7 +279,17 @@ impl TaskSource for Checkout {
             (true, Uncommitted::Evaluate | Uncommitted::Warn | Uncommitted::Ignore) => {
                 Ok(FileContents::Uncommitted(real))
             }
-            (false, _) => Ok(FileContents::Blob(self.snapshot.id(&file)?)),
+            (false, _) => {
+                let contents = self.snapshot.contents(dir, name)?;
+                if let FileContents::Blob(_) = contents
+                    && let Some(filter) = self.snapshot.filter_of(&file)?
+                    && real.is_file()
+                    && !self.snapshot.has_bytes(&file, &real)?
+                {
+                    return Err(LoadFault::Converted(filter));
+                }
+                Ok(contents)
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
 use ce_files::walk::GrantError;
-use ce_git::{HeadError, SnapshotError};
+use ce_git::{AbsentLfsObject, HeadError, SnapshotError};
 use ce_model::access::RuleError;
 use ce_model::declaration::DeclarationError;
 use ce_model::exit::Explain;
@@ -246,6 +246,17 @@ pub enum LoadFault {
         /// The name of the filter.
         filter: String,
     },
+    /// An external filter has changed a file when it was checked out.
+    #[error(
+        "has other contents in the work tree than in the commit: the filter {0:?} has converted it"
+    )]
+    Converted(String),
+    /// A computation has a file that Git LFS keeps elsewhere.
+    #[error("has the file {}, which Git LFS keeps elsewhere: exec would read its pointer", .0.display())]
+    Pointer(PathBuf),
+    /// The contents of a file that Git LFS keeps are not in this clone.
+    #[error("{0}")]
+    LargeFile(#[from] AbsentLfsObject),
     /// It cannot be read from the commit.
     #[error("{0}")]
     Snapshot(#[source] SnapshotError),
@@ -484,6 +495,13 @@ impl Explain for LoadFault {
             Self::Filtered { .. } => {
                 "run git status: it starts the filter, and notes unchanged files in the index"
             }
+            Self::Pointer(_) => {
+                "give the file to exec as an input, such as OWN('PATH'), or commit it without the filter lfs"
+            }
+            Self::Converted(_) => {
+                "write -filter for it in .gitattributes, and commit the contents that count"
+            }
+            Self::LargeFile(error) => return error.hint(),
             Self::Snapshot(error) => return error.hint(),
             Self::Rule(error) => return error.hint(),
             Self::NoLabel { nearest: None, .. } => "name a line of the computation's file inputs",

@@ -4,10 +4,11 @@
 //! is resolved from its beginning, however deep a workflow is.
 
 use std::ffi::{OsStr, OsString};
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
-use ce_git::{Changes, Kind, Snapshot, SnapshotError, TreeId, TreePath};
+use ce_files::cache::Cache;
+use ce_git::{Changes, Kind, LfsPointer, Snapshot, SnapshotError, TreeId, TreePath};
 use ce_model::digest::ObjectId;
 use ce_model::name::TreeName;
 use ce_model::task::{FileContents, NodeId, RecordedTree};
@@ -227,12 +228,22 @@ impl TaskSource for Snapshot {
         let mut size = self.size(&file).unwrap_or_default();
         if size <= most {
             contents = Self::read(self, &file)?;
+            if LfsPointer::parse(&contents).is_some()
+                && let Some(large) = self.lfs_files(&file)?.pop()
+                && large.pointer.size <= most
+            {
+                let object = large.object(Cache::of_user().as_ref())?;
+                contents = fs::read(object).map_err(LoadFault::read)?;
+            }
             size = contents.len() as u64;
         }
         if size > most { Err(LoadFault::too_large(most)) } else { Ok(contents) }
     }
 
     fn version(&mut self, dir: &TreePath) -> Result<SourceVersion, LoadFault> {
+        if let Some(pointer) = self.lfs_files(dir)?.pop() {
+            return Err(LoadFault::Pointer(pointer.path));
+        }
         let (commit, tree) = (dir.commit()?, self.id(dir)?);
         Ok(SourceVersion { commit, tree, dirty: false, checked_out: None })
     }
@@ -243,7 +254,14 @@ impl TaskSource for Snapshot {
     }
 
     fn contents(&mut self, dir: &TreePath, name: &str) -> Result<FileContents, LoadFault> {
-        Ok(FileContents::Blob(self.id(&self.entry(dir, OsStr::new(name))?)?))
+        let file = self.entry(dir, OsStr::new(name))?;
+        match self.lfs_files(&file)?.pop() {
+            Some(large) => {
+                let object = large.object(Cache::of_user().as_ref())?;
+                Ok(FileContents::Large(object.to_owned()))
+            }
+            None => Ok(FileContents::Blob(self.id(&file)?)),
+        }
     }
 
     fn recorded(&mut self, name: &TreeName) -> Result<RecordedTree, LoadFault> {
