@@ -14,7 +14,7 @@ use super::storage_args::{StorageDir, configured_storage, storage_and_results};
 use ce_evaluate::session::{Error, OutputError, naming_results};
 use ce_exchange::{copies, mirror};
 use ce_files::cache::Cache;
-use ce_git::{Prompts, ReachableSet};
+use ce_git::{Prompts, ReachableSet, UnreadableWorkflow};
 use ce_history::collect::{self, Candidate, CollectRequest, Fate};
 use ce_history::{History, InputTexts};
 use ce_model::exit::{Exit, Explain};
@@ -167,10 +167,13 @@ impl Gc {
             return Ok(None);
         }
         if self.keep.is_empty() {
-            return Ok(Some(collect::reach_of_recorded(storage)?));
+            let reach = collect::reach_of_recorded(storage)?;
+            warn_of_unreadable(&reach);
+            return Ok(Some(reach));
         }
         let mut reach = ReachableSet::default();
         self.keep.iter().try_for_each(|repository| reach.add(repository))?;
+        warn_of_unreadable(&reach);
         let kept = self.keep.iter().map(PathBuf::as_path);
         for RepositoryRecord { path, recorded, .. } in collect::not_kept(storage, kept)? {
             let (path, host) = (report::harmless(&path), recorded.host);
@@ -282,6 +285,21 @@ impl Gc {
             say_in_use(storage, candidate.entry);
         }
         Ok(candidates)
+    }
+}
+
+/// Says which workflows of reachable commits cannot be read.
+fn warn_of_unreadable(reach: &ReachableSet) {
+    for UnreadableWorkflow { repository, commit, path, fault } in reach.unreadable() {
+        let (repository, path) = (repository.to_string_lossy(), path.to_string_lossy());
+        let (repository, path) = (report::harmless(&repository), report::harmless(&path));
+        let fault = report::harmless(fault);
+        say(
+            "ce",
+            &format_args!(
+                "warning: {repository}: at the commit {commit}, {path} cannot be read, so it uses no results: {fault}\n  try: git rebase corrects a commit; until then, results that the text names are kept"
+            ),
+        );
     }
 }
 

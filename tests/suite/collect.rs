@@ -49,10 +49,14 @@ fn listed(ran: &Ran<'_>) -> Vec<String> {
     ran.lines().iter().filter_map(name).collect()
 }
 
-/// Forgets the task's history and commits it anew: no commit of before is reached any more.
-fn abandon(lab: Lab, file: &str) -> Lab {
+/// Forgets the task's history, and commits it anew with other computations: nothing can use any result of before.
+fn abandon(lab: Lab) -> Lab {
     fs::remove_dir_all(lab.path("task/.git")).unwrap();
-    lab.file(file, "").commit()
+    let mut lab = lab;
+    for name in ["add", "divmod", "mul"] {
+        lab = lab.file(&format!("computations/{name}/README"), "");
+    }
+    lab.commit()
 }
 
 #[test]
@@ -68,7 +72,7 @@ fn what_a_repository_reaches_stays() {
 
 #[test]
 fn what_no_commit_reaches_goes_and_is_made_again() {
-    let lab = abandon(evaluated(), "README");
+    let lab = abandon(evaluated());
     let listed_first =
         listed(&list(&lab, &["--keep=."]).exit(0).says("; give --delete to do so\n"));
     assert_eq!(listed(&list(&lab, &["-n", "--keep=."]).exit(0)), listed_first);
@@ -105,7 +109,7 @@ fn what_is_older_goes_and_what_is_younger_stays() {
     gc(&lab, &["--older=1h"]).exit(0).says("collected 0 results");
     // Both must let it go.
     gc(&lab, &[OLDER, "--keep=."]).exit(0).says("collected 0 results");
-    let lab = abandon(lab, "README");
+    let lab = abandon(lab);
     gc(&lab, &["--older=1h", "--keep=."]).exit(0).says("collected 0 results");
     gc(&lab, &[OLDER, "--keep=."]).exit(0).says("collected 5 results");
 }
@@ -188,7 +192,7 @@ fn submodules_are_looked_into_at_any_depth() {
 fn a_literal_that_a_reached_workflow_reads_stays() {
     let lab = evaluated();
     let sum = lab.results().into_keys().find(|name| name.starts_with("c_add/")).unwrap();
-    let lab = abandon(lab, "README");
+    let lab = abandon(lab);
     let lab = lab
         .file("workflow/inputs/00-left/kind", "literal\n")
         .file("workflow/inputs/00-left/value", format!("{sum}\n"));
@@ -374,4 +378,136 @@ fn a_job_that_was_recorded_again_meanwhile_keeps_what_it_found() {
     collect(&storage, &history, &candidates, &mut |_, fate| fates.push(fate)).unwrap();
     assert_eq!(fates, [Fate::Kept; 5]);
     lab.ce_run(&["-n"]).exit(0);
+}
+
+/// A laboratory that takes over by trees, with a task that is one text.
+fn trusting(text: &str) -> Lab {
+    let lab = Lab::task("Inputs: 'x'\n(add INPUT('x') INPUT('x'))").one_text(text);
+    let config = "[safe]\n\tdirectory = *\n[compeval]\n\ttakeover = tree\n";
+    fs::write(lab.path("home/.gitconfig"), config).unwrap();
+    let mut lab = lab;
+    lab.inputs.clear();
+    lab.commit()
+}
+
+/// The number of records of calls.
+fn calls(lab: &Lab) -> usize {
+    let names = lab.storage();
+    names.iter().filter(|it| it.starts_with("c_") && it.contains("/record/")).count()
+}
+
+#[test]
+fn what_a_squash_or_an_amended_commit_would_use_stays() {
+    let lab = trusting("(add '8' '9')");
+    lab.git("task", &["checkout", "-q", "-b", "topic"]);
+    let lab = lab.file("workflow.ce", "SWEEP((add n n) :over n 10 70 500)\n").commit_again();
+    lab.ce_run(&[]).exit(0).says("3 calls: 3 computed; 1 table: 1 made");
+    lab.git("task", &["checkout", "-q", "-"]);
+    lab.git("task", &["merge", "-q", "--squash", "topic"]);
+    lab.git("task", &["commit", "-qm", "squashed"]);
+    lab.git("task", &["branch", "-q", "-D", "topic"]);
+    gc(&lab, &["--keep=."]).exit(0).says("collected 1 result: 0 B");
+    lab.ce_run(&["-n"]).exit(0).says("3 calls: 3 taken over; 1 table: 1 reused");
+    lab.git("task", &["commit", "-q", "--amend", "-m", "another message"]);
+    gc(&lab, &["--keep=."]).exit(0).says("collected 0 results");
+    // A text that no commit has any more.
+    let lab = lab.file("workflow.ce", "SWEEP((add n n) :over n 10 500 800)\n");
+    lab.git("task", &["commit", "-q", "-a", "--amend", "-m", "others"]);
+    gc(&lab, &["--keep=."]).exit(0).says("collected 3 results");
+    lab.ce_run(&["-n"]).exit(3).says("3 calls: 2 taken over, 1 missing; 1 table: 1 missing");
+}
+
+#[test]
+fn of_copies_at_commits_that_are_gone_the_original_stays() {
+    let lab = trusting("(add '1' '2')");
+    lab.ce_run(&[]).exit(0).says("1 computed");
+    let original = lab.results().into_keys().find(|name| name.starts_with("c_add/"));
+    for message in ["one", "two", "three"] {
+        lab.git("task", &["commit", "-q", "--amend", "-m", message]);
+        lab.ce_run(&[]).exit(0).says("1 taken over");
+    }
+    assert_eq!(calls(&lab), 4);
+    // The last copy belongs to the commit that is there.
+    gc(&lab, &["--keep=."]).exit(0);
+    assert_eq!(calls(&lab), 2);
+    lab.git("task", &["commit", "-q", "--amend", "-m", "four"]);
+    gc(&lab, &["--keep=."]).exit(0);
+    assert_eq!(lab.results().into_keys().find(|name| name.starts_with("c_add/")), original);
+    assert_eq!(calls(&lab), 1);
+    lab.ce_run(&["-n"]).exit(0).says("1 taken over");
+}
+
+#[test]
+fn references_of_a_linked_work_tree_and_the_head_of_the_main_one_count() {
+    let lab = trusting("(add '1' '2')");
+    let first = lab.git("task", &["rev-parse", "HEAD"]);
+    let lab = lab.file("workflow.ce", "(add '3' '4')\n").commit_again();
+    lab.ce_run(&["--no-sync"]).exit(0);
+    let second = lab.git("task", &["rev-parse", "HEAD"]);
+    let branch = lab.git("task", &["symbolic-ref", "--short", "HEAD"]);
+    lab.git("task", &["worktree", "add", "-q", "--detach", "../linked", &first]);
+    lab.git("linked", &["update-ref", "refs/bisect/bad", &second]);
+    lab.git("task", &["checkout", "-q", "--detach", &first]);
+    lab.git("task", &["branch", "-q", "-D", &branch]);
+    gc(&lab, &["--keep=."]).exit(0).says("collected 0 results");
+    // The other way round: only the main work tree is there, and the collection is told of the linked one.
+    lab.git("linked", &["update-ref", "-d", "refs/bisect/bad"]);
+    lab.git("task", &["checkout", "-q", "--detach", &second]);
+    gc(&lab, &["--keep=../linked"]).exit(0).says("collected 0 results");
+    lab.git("task", &["checkout", "-q", "--detach", &first]);
+    gc(&lab, &["--keep=../linked"]).exit(0).says("collected 4 results");
+}
+
+#[test]
+fn a_workflow_that_cannot_be_read_keeps_what_it_names_and_hinders_nothing() {
+    for (file, text, told) in [
+        (
+            "workflow.ce",
+            "(add FILE('NAME') (",
+            "workflow.ce cannot be read, so it uses no results: 1:",
+        ),
+        ("workflow.ce", "<<<<<<< HEAD\n(add 'NAME' 2)\n=======\n", "workflow.ce cannot be read"),
+        ("doc/workflow.ce", "add: \u{e9} \"NAME\", no workflow", "doc/workflow.ce cannot be read"),
+        ("workflow.ce", "\u{0}\nNAME\n", "workflow.ce cannot be read"),
+    ] {
+        let lab = trusting("(add '1' '2')");
+        lab.git("task", &["checkout", "-q", "-b", "topic"]);
+        let mut kept = String::new();
+        for number in ["5", "6"] {
+            let text = format!("(add '{number}' '7')\n");
+            lab.git("task", &["config", "user.name", "Lab"]);
+            fs::write(lab.path("task/workflow.ce"), text).unwrap();
+            lab.git("task", &["commit", "-q", "-a", "-m", number]);
+            kept = lab.ce_run(&["-q"]).exit(0).lines()[0].replace("../storage/", "");
+        }
+        lab.git("task", &["checkout", "-q", "-"]);
+        lab.git("task", &["branch", "-q", "-D", "topic"]);
+        let text = text.replace("NAME", &kept);
+        let lab = lab.file(file, text).commit_again();
+        let lab = lab.file("workflow.ce", "(add '1' '2')\n").commit_again();
+        gc(&lab, &["--keep=."]).exit(0).says("ce: warning: .: at the commit ").says(told);
+        let left: Vec<String> =
+            lab.results().into_keys().filter(|it| it.starts_with("c_")).collect();
+        assert_eq!(left, [kept], "{file}");
+    }
+}
+
+#[test]
+fn a_literal_of_a_directory_keeps_what_is_in_it() {
+    let lab = trusting("(add '1' '2')");
+    let file = lab.ce_run(&["-q"]).exit(0).lines()[0].replace("../storage/", "");
+    let parts: Vec<&str> = file.rsplitn(2, '/').collect();
+    let [member, directory] = parts[..] else { panic!() };
+    let mut lab = lab.file("computations/add/README", "");
+    for (text, is_kept) in [
+        (format!("(mul MEMBER('{member}' FILE('{directory}')) '3')\n"), true),
+        ("Inputs: x\n(mul MEMBER('{x}' FILE('c_add/{x}/00')) '3')\n".to_owned(), true),
+        (format!("(mul FILE('{file}') '3')\n"), true),
+        ("(mul '2' '3')\n".to_owned(), false),
+    ] {
+        fs::remove_dir_all(lab.path("task/.git")).unwrap();
+        lab = lab.file("workflow.ce", &text).commit();
+        gc(&lab, &["--keep=."]).exit(0);
+        assert_eq!(calls(&lab), usize::from(is_kept), "{text}");
+    }
 }

@@ -71,6 +71,7 @@ mod records;
 mod repositories;
 mod repository;
 mod resources;
+mod retention;
 mod run;
 mod run_crate;
 mod scheduler;

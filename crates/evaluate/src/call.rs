@@ -202,7 +202,9 @@ impl<'a> Evaluator<'a> {
         }
         let isolates = self.execution.is_some_and(|settings| self.is_isolated(&settings, id));
         let mode = ExecutionMode { isolates, trusts_trees: storage.equivalents().trusts_trees() };
-        let lease = storage.leases().acquire_for_tree(name, call, mode)?;
+        // The holder may publish the result at any version, of which the records may be known by then.
+        let lease = storage.leases().acquire_for_tree(name, call, mode);
+        let lease = lease.inspect_err(|_| storage.equivalents().forget_versions(call.version))?;
         storage.equivalents().refresh_versions(call.version);
         Ok(lease)
     }

@@ -23,6 +23,7 @@ mod submodules;
 mod trees;
 mod uncommitted_changes;
 mod url;
+mod workflow_use;
 
 use std::error::Error;
 use std::ffi::OsStr;
@@ -47,7 +48,7 @@ use self::opening::open;
 pub use self::pack_writer::{
     BlobHash, MirrorEntry, MirrorKind, NewCommit, PackWriter, UnwrittenTree,
 };
-pub use self::reachability::{ReachError, ReachableSet};
+pub use self::reachability::{ReachError, ReachableSet, UnreadableWorkflow};
 pub use self::revision::references;
 pub use self::source_repository::{SourceError, SourceRepositories, SourceRepository};
 pub use self::submodules::AbsentObject;
@@ -56,6 +57,7 @@ pub use self::trees::{
     tree_in,
 };
 pub use self::uncommitted_changes::{Changes, Filtered, unignored};
+pub use self::workflow_use::OpenInputs;
 use ce_model::digest::ObjectId;
 
 /// The result of an operation of Git.

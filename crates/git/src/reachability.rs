@@ -1,33 +1,61 @@
 //! The commits that repositories can still reach: every one that a branch, a tag or a HEAD leads
 //! to, and every commit of a submodule that one of them records.
 //!
-//! It is for deciding what may go, so what cannot be known is an error, never an omission.
+//! It is for deciding what may go, so what cannot be known is an error, never an omission. A workflow that cannot be read is neither: it
+//! can use nothing, and its words are kept for a version that may read it.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
+use std::ops::RangeInclusive;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use gix::objs::Kind;
 use gix::objs::tree::EntryKind;
 use gix::{ObjectId, Repository};
 
-use super::{GitResult, object_id};
+use super::{GitResult, from, object_id};
 use crate::commit_snapshot::Snapshot;
 use crate::errors::{SnapshotError, UnreadableRepository, border};
+use crate::lfs::LfsPointer;
 use crate::submodules::{self, Repositories, object, tree_of};
+use crate::workflow_use::{self, OpenInputs, WorkflowUse, WorkflowUses, is_factors};
+use ce_model::digest::{self, Digest};
 use ce_model::exit::Explain;
-use ce_model::expression::{Mistake, parse};
-use ce_model::name::StorageName;
+use ce_model::expression::{Mistake, NodeKind, parse};
+use ce_model::sweep::REPLICATES;
 use ce_model::task::{LIBRARY, WORKFLOW_TEXT};
-use ce_model::{digest, text_file};
+use ce_model::text_file;
 
-/// The commits and literals that some repositories can reach.
+/// The sizes of files that may be pointers of Git LFS, in bytes.
+const POINTER_SIZES: RangeInclusive<u64> = 120..=200;
+
+/// What some repositories can reach: commits, the objects in them, and what the workflows there may read.
 #[derive(Debug, Default)]
 pub struct ReachableSet {
     commits: HashSet<digest::ObjectId>,
-    literals: HashSet<StorageName>,
+    trees: HashSet<ObjectId>,
+    blobs: HashSet<ObjectId>,
+    uses: WorkflowUses,
+    /// Words of workflows that cannot be read.
+    words: HashSet<Box<str>>,
+    unreadable: Vec<UnreadableWorkflow>,
+    repositories: Vec<Rc<Repositories>>,
+}
+
+/// A workflow of a reachable commit that cannot be read. It can use nothing by itself.
+#[derive(Debug)]
+pub struct UnreadableWorkflow {
+    /// The repository.
+    pub repository: PathBuf,
+    /// The first digits of a commit that has it.
+    pub commit: String,
+    /// The text, or the file of a node, relative to the repository.
+    pub path: PathBuf,
+    /// The fault, and its place.
+    pub fault: String,
 }
 
 /// The reason why the reachable commits of a repository are unknown.
@@ -44,18 +72,6 @@ pub enum ReachError {
         repository: PathBuf,
         /// The first digits of the commits without their parents.
         border: String,
-    },
-    /// The text of a workflow cannot be read, so it is not known what it names.
-    #[error("{}: at the commit {commit}, {} cannot be read: {fault}", repository.display(), path.display())]
-    Unreadable {
-        /// The repository.
-        repository: PathBuf,
-        /// The first digits of the commit.
-        commit: String,
-        /// The text, relative to the repository.
-        path: PathBuf,
-        /// The fault of the text, and its place.
-        fault: String,
     },
     /// The computations of a commit cannot be seen.
     #[error("{}: the commit {commit} has a submodule computations at {submodule}, which is not cloned", repository.display())]
@@ -74,9 +90,6 @@ impl Explain for ReachError {
         let hint = match self {
             Self::Repository(error) => return error.hint(),
             Self::Shallow { .. } => "git fetch --unshallow",
-            Self::Unreadable { .. } => {
-                "if no branch or tag needs this commit, remove those that lead to it; else correct its text with git rebase"
-            }
             Self::NotCloned { .. } => {
                 "git submodule update --init --recursive, or git fetch in the submodule"
             }
@@ -109,12 +122,16 @@ impl ReachableSet {
                     submodule: submodule.to_hex_with_len(digest::SHORT).to_string(),
                 });
             }
-            if let Some((path, fault)) = walk.unreadable.take() {
+            for (path, fault) in walk.unreadable.drain(..) {
                 let (repository, commit) = (dir.to_owned(), name.short().to_owned());
-                return Err(ReachError::Unreadable { repository, commit, path, fault });
+                let found = UnreadableWorkflow { repository, commit, path, fault };
+                walk.reach.unreadable.push(found);
             }
             walk.reach.commits.insert(name);
         }
+        let directories = walk.directories;
+        self.uses.add_workflow(directories);
+        self.repositories.push(repositories);
         Ok(())
     }
 
@@ -126,24 +143,113 @@ impl ReachableSet {
     /// The names in the storage that workflows read at these commits, as they are written: a name in
     /// braces may stand for any text.
     pub fn literals(&self) -> impl Iterator<Item = &str> {
-        self.literals.iter().map(StorageName::as_str)
+        self.uses.literals()
+    }
+
+    /// The words of workflows that cannot be read: a newer version may read them, and find names in the storage.
+    pub fn words(&self) -> impl Iterator<Item = &str> {
+        self.words.iter().map(|word| &**word)
+    }
+
+    /// The workflows that cannot be read.
+    pub fn unreadable(&self) -> &[UnreadableWorkflow] {
+        &self.unreadable
+    }
+
+    /// Whether a reachable commit has the tree or blob of a computation.
+    pub fn has_version(&self, tree: &digest::ObjectId) -> bool {
+        from(tree).is_ok_and(|id| self.trees.contains(&id) || self.blobs.contains(&id))
+    }
+
+    /// Where the inputs of a computation may come from; `None` if no reachable workflow calls it.
+    pub fn open_inputs(&self, computation: &str) -> Option<OpenInputs> {
+        self.uses.open_inputs(computation)
+    }
+
+    /// The contents of texts and levels, but for those with names in braces.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        self.uses.texts()
+    }
+
+    /// Whether contents may be those of a text with names in braces.
+    pub fn may_be_text(&self, contents: &str) -> bool {
+        self.uses.may_be_text(contents)
+    }
+
+    /// Whether there are texts with names in braces.
+    pub fn has_open_texts(&self) -> bool {
+        self.uses.has_open_texts()
+    }
+
+    /// The paths within directories that workflows read, as they are written.
+    pub fn members(&self) -> impl Iterator<Item = &str> {
+        self.uses.members()
+    }
+
+    /// Returns those of some contents that files of reachable commits have. Only files of the same sizes are read. A pointer of Git LFS
+    /// stands for all contents of the size that it names.
+    pub fn contents_of_files(
+        &self,
+        wanted: &HashSet<Digest>,
+    ) -> Result<HashSet<Digest>, UnreadableRepository> {
+        let mut found = HashSet::new();
+        let sizes: HashSet<u64> = wanted.iter().map(|it| it.size).collect();
+        for repositories in self.repositories.iter().filter(|_| !wanted.is_empty()) {
+            let dir = repositories.task.git_dir().to_owned();
+            let read = self.read_files(repositories, &sizes, &mut |contents| {
+                if let Some(pointer) = LfsPointer::parse(contents) {
+                    found.extend(wanted.iter().filter(|it| it.size == pointer.size));
+                }
+                let digest = Digest::of(contents);
+                found.extend(wanted.get(&digest));
+            });
+            read.map_err(|error| UnreadableRepository::new(&dir, error))?;
+        }
+        Ok(found)
+    }
+
+    /// Passes the contents of all files of these sizes, and all that may be pointers of Git LFS, to a function.
+    fn read_files(
+        &self,
+        repositories: &Repositories,
+        sizes: &HashSet<u64>,
+        tell: &mut dyn FnMut(&[u8]),
+    ) -> GitResult<()> {
+        for id in &self.blobs {
+            // Of a submodule that is not cloned, or in another repository.
+            let Some(repository) = repositories.repository_of(*id)? else { continue };
+            let size = repository.find_header(*id)?.size();
+            if sizes.contains(&size) || POINTER_SIZES.contains(&size) {
+                tell(&submodules::blob(repository, *id)?);
+            }
+        }
+        Ok(())
     }
 }
 
-/// The commits of all branches, tags and other references, and the HEAD of each work tree.
+/// The commits of all branches, tags and other references, and of the HEAD and the references of each work tree.
 fn tips(repository: &Repository) -> GitResult<Vec<ObjectId>> {
     let mut tips = Vec::new();
+    add_tips(repository, &mut tips)?;
+    // References such as refs/bisect/* are those of one work tree.
+    if repository.worktree().is_some_and(|it| !it.is_main()) {
+        add_tips(&repository.main_repo()?, &mut tips)?;
+    }
+    for worktree in repository.worktrees()? {
+        add_tips(&worktree.into_repo_with_possibly_inaccessible_worktree()?, &mut tips)?;
+    }
+    Ok(tips)
+}
+
+fn add_tips(repository: &Repository, tips: &mut Vec<ObjectId>) -> GitResult<()> {
     for reference in repository.references()?.all()? {
         let id = reference?.into_fully_peeled_id()?;
-        if repository.find_header(id)?.kind() == gix::objs::Kind::Commit {
+        if repository.find_header(id)?.kind() == Kind::Commit {
             tips.push(id.detach());
         }
     }
     tips.extend(head(repository));
-    for worktree in repository.worktrees()? {
-        tips.extend(head(&worktree.into_repo_with_possibly_inaccessible_worktree()?));
-    }
-    Ok(tips)
+    Ok(())
 }
 
 /// The commits that submodules are at, recorded or not.
@@ -172,8 +278,10 @@ struct Walk<'a> {
     commits: Vec<(PathBuf, ObjectId)>,
     /// The texts of workflows that were read.
     texts: HashSet<ObjectId>,
-    /// One that cannot be read, and why.
-    unreadable: Option<(PathBuf, String)>,
+    /// Those that cannot be read, and why.
+    unreadable: Vec<(PathBuf, String)>,
+    /// The nodes that are directories. Links join them, so they count as one workflow.
+    directories: WorkflowUse,
 }
 
 /// A commit of the task's repository, opened where a link is to be followed.
@@ -192,9 +300,26 @@ struct TreeBeingRead {
     submodules: Vec<(OsString, ObjectId)>,
     kind: Option<NodeFile>,
     value: Option<NodeFile>,
+    replicates: Option<NodeFile>,
     /// The text of a workflow.
     text: Option<NodeFile>,
+    /// All other files.
+    others: Vec<(OsString, NodeFile)>,
+    /// The kind of node that it is.
+    node: Option<NodeKind>,
     linked: bool,
+}
+
+impl TreeBeingRead {
+    /// The ids of its files.
+    fn blobs(&self) -> impl Iterator<Item = ObjectId> {
+        let own = [self.kind, self.value, self.replicates, self.text].into_iter().flatten();
+        let files = own.chain(self.others.iter().map(|(_, file)| *file));
+        files.filter_map(|file| match file {
+            NodeFile::Blob(id) => Some(id),
+            NodeFile::Link => None,
+        })
+    }
 }
 
 impl<'a> Walk<'a> {
@@ -205,7 +330,8 @@ impl<'a> Walk<'a> {
             linked: HashMap::new(),
             commits: Vec::new(),
             texts: HashSet::new(),
-            unreadable: None,
+            unreadable: Vec::new(),
+            directories: WorkflowUse::default(),
         }
     }
 
@@ -224,7 +350,13 @@ impl<'a> Walk<'a> {
                     && self.linked.get(&id) != Some(&false)
                 {
                     way.push(open(repository, id, name)?);
-                    self.note(&task, repository, &place, &way)?;
+                    self.reach.trees.insert(id);
+                    let node = self.note(&task, repository, &place, &way)?;
+                    if let Some(open) = way.last_mut() {
+                        self.reach.blobs.extend(open.blobs());
+                        open.others.clear();
+                        open.node = node;
+                    }
                 }
                 let Some(open) = way.last_mut() else { break };
                 next = open.below.pop();
@@ -241,15 +373,15 @@ impl<'a> Walk<'a> {
         Ok(None)
     }
 
-    /// Notes what the tree at the end of a way records itself.
+    /// Notes what the tree at the end of a way records itself. Returns the kind of the node that it is, if it is one.
     fn note(
         &mut self,
         task: &OpenedCommit,
         repository: &Repository,
         place: &Path,
         way: &[TreeBeingRead],
-    ) -> GitResult<()> {
-        let Some(open) = way.last() else { return Ok(()) };
+    ) -> GitResult<Option<NodeKind>> {
+        let Some((open, around)) = way.split_last() else { return Ok(None) };
         // Most trees have no use for it, and it may be long.
         let place = || way.iter().fold(place.to_owned(), |place, open| place.join(&open.name));
         for (name, id) in &open.submodules {
@@ -264,24 +396,88 @@ impl<'a> Walk<'a> {
             && let Some(contents) =
                 self.read(task, repository, text, || place().join(WORKFLOW_TEXT))?
         {
-            match literals(&contents) {
-                Ok(names) => self.reach.literals.extend(names),
-                Err(fault) => self.unreadable = Some((place().join(WORKFLOW_TEXT), fault)),
+            if let Err(fault) = self.add_text(&contents) {
+                self.give_up(place().join(WORKFLOW_TEXT), fault, &contents);
             }
             if let NodeFile::Blob(id) = text {
                 self.texts.insert(id);
             }
         }
-        let (Some(kind), Some(value)) = (open.kind, open.value) else { return Ok(()) };
-        if let Some(kind) = self.read(task, repository, kind, || place().join("kind"))?
-            && text_file::line(&kind).is_ok_and(|(kind, _)| kind == "literal")
-            && let Some(value) = self.read(task, repository, value, || place().join("value"))?
-            && let Ok((name, _)) = text_file::line(&value)
-            && let Ok(name) = name.parse()
+        if open.below.iter().any(|(name, _)| name == "workflow")
+            && let Some((name, file)) = open.others.iter().find(|(name, _)| name == "inputs")
+            && let Some(inputs) = self.read(task, repository, *file, || place().join(name))?
         {
-            self.reach.literals.insert(name);
+            self.directories.set_given(!inputs.trim_ascii().is_empty());
         }
+        if let Some(sweep) = around.last().filter(|around| around.node.is_some()) {
+            if is_factors(&open.name) {
+                for (name, file) in &open.others {
+                    if let Some(levels) =
+                        self.read(task, repository, *file, || place().join(name))?
+                    {
+                        let levels = String::from_utf8_lossy(&levels);
+                        workflow_use::levels(&levels).for_each(|it| self.reach.uses.add_level(it));
+                    }
+                }
+            } else if open.name == "inputs" && sweep.node == Some(NodeKind::Sweep) {
+                // Its points are computed if it has more than a body.
+                let branches = open.below.len() + open.others.len();
+                self.directories.set_given(branches > 1);
+            }
+        }
+        let Some(kind) = open.kind else { return Ok(None) };
+        let Some(kind) = self.read(task, repository, kind, || place().join("kind"))? else {
+            return Ok(None);
+        };
+        let value = match open.value {
+            Some(value) => self.read(task, repository, value, || place().join("value"))?,
+            None => None,
+        };
+        let value = value.unwrap_or_default();
+        let Ok((word, _)) = text_file::line(&kind) else { return Ok(None) };
+        let Some(kind) = NodeKind::of_file(word) else {
+            // Elsewhere, files of this name are no node.
+            if way.iter().any(|open| open.name == "workflow") {
+                let fault = format!("{word:?} is not a kind of node");
+                self.give_up(place().join("kind"), fault, &value);
+            }
+            return Ok(None);
+        };
+        let line = if kind == NodeKind::Text {
+            std::str::from_utf8(&value).ok()
+        } else {
+            text_file::line(&value).ok().map(|(line, _)| line)
+        };
+        if let Some(value) = line {
+            self.reach.uses.add_value(&mut self.directories, kind, value);
+        }
+        if let Some(replicates) = open.replicates
+            && let Some(line) =
+                self.read(task, repository, replicates, || place().join(REPLICATES))?
+            && let Ok((line, _)) = text_file::line(&line)
+        {
+            self.reach.uses.add_replicates(line);
+        }
+        Ok(Some(kind))
+    }
+
+    /// Adds the text of a workflow.
+    ///
+    /// # Errors
+    ///
+    /// Fails with what is wrong with it.
+    fn add_text(&mut self, contents: &[u8]) -> Result<(), String> {
+        let text = std::str::from_utf8(contents)
+            .map_err(|error| Mistake::not_text(contents, error.valid_up_to()).to_string())?;
+        let parsed = parse(text).map_err(|mistake| mistake.to_string())?;
+        self.reach.uses.add_parsed(&parsed);
         Ok(())
+    }
+
+    /// Notes a workflow that cannot be read, and the words of its contents.
+    fn give_up(&mut self, path: PathBuf, fault: String, contents: &[u8]) {
+        self.reach.words.extend(workflow_use::words(contents).map(Box::from));
+        self.unreadable.push((path, fault));
     }
 
     /// Reads a file in a tree, which is at this place.
@@ -333,21 +529,17 @@ fn open(repository: &Repository, id: ObjectId, name: OsString) -> GitResult<Tree
         let known = match name.as_bytes() {
             b"kind" => &mut open.kind,
             b"value" => &mut open.value,
+            name if name == REPLICATES.as_bytes() => &mut open.replicates,
             name if name == WORKFLOW_TEXT.as_bytes() => &mut open.text,
-            _ => continue,
+            _ => {
+                open.others.push((name.to_owned(), file));
+                continue;
+            }
         };
         *known = Some(file);
         open.linked |= matches!(file, NodeFile::Link);
     }
     Ok(open)
-}
-
-/// The files in the storage that the text of a workflow names, or what is wrong with it.
-fn literals(contents: &[u8]) -> Result<Vec<StorageName>, String> {
-    let text = std::str::from_utf8(contents)
-        .map_err(|error| Mistake::not_text(contents, error.valid_up_to()).to_string())?;
-    let parsed = parse(text).map_err(|mistake| mistake.to_string())?;
-    Ok(parsed.literals.iter().filter_map(|name| name.parse().ok()).collect())
 }
 
 /// A file of a node, in a tree.

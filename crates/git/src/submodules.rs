@@ -147,7 +147,8 @@ fn unnamed(around: &Repository) -> GitResult<Vec<Repository>> {
     let index = own_index(around)?;
     let commits = index.entries().iter().filter(|entry| entry.mode == Mode::COMMIT);
     let places = commits.map(|entry| top.join(to_path(entry.path(&index))));
-    places.filter(|place| is_repository(place)).map(|place| open_submodule(&place)).collect()
+    // A `.git` that leads to nothing is that of a submodule that is not cloned.
+    Ok(places.filter(|it| is_repository(it)).filter_map(|it| open_submodule(&it).ok()).collect())
 }
 
 fn kept(room: &Path) -> GitResult<Vec<Repository>> {

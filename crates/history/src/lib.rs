@@ -53,6 +53,8 @@ pub struct History {
     contents: Vec<FileWithContents>,
     /// The results that tables were made from, by the index of the table, once recipes were read.
     made_from: HashMap<usize, Vec<usize>>,
+    /// The tables of which some of these results are not recorded any more.
+    incomplete: HashSet<usize>,
 }
 
 /// A recorded file: the SHA-1 of its contents, the index of its result, and its number there.
@@ -140,7 +142,14 @@ impl History {
             contents.extend(digests.map(|(number, digest)| (digest.sha1, result, number)));
         }
         contents.par_sort_unstable();
-        Ok(Self { results, places, hashing, contents, made_from: HashMap::new() })
+        Ok(Self {
+            results,
+            places,
+            hashing,
+            contents,
+            made_from: HashMap::new(),
+            incomplete: HashSet::new(),
+        })
     }
 
     /// Returns every result with its record, sorted by name.
@@ -404,6 +413,34 @@ impl History {
         linked
     }
 
+    /// The index of the result that a call was taken over from. What is found out about it later counts for the call, too.
+    fn original(&self, call: &CallRecord) -> Option<usize> {
+        self.place(&Entry::of_short(call.origin.taken_over()?)?)
+    }
+
+    /// The recorded result with the same outputs that a call was taken over from, directly or by way of others.
+    fn first_original(&self, entry: &Entry, call: &CallRecord) -> Option<&(Entry, Record)> {
+        let outputs =
+            |call: &CallRecord| call.outputs.iter().map(|it| it.digest).collect::<Vec<_>>();
+        let (mut found, mut seen) = (self.results.get(self.place(entry)?)?, HashSet::new());
+        while let (entry, Record::Call(copy)) = found
+            && seen.insert(entry)
+            && let Some(at) = self.original(copy)
+            && let Some(source @ (_, Record::Call(original))) = self.results.get(at)
+            && outputs(original) == outputs(call)
+        {
+            found = source;
+        }
+        Some(found)
+    }
+
+    /// The results that a table was made from directly; `None` unless all of them are recorded, and
+    /// [recipes were read](Self::with_recipes).
+    fn rows(&self, table: &Entry) -> Option<impl Iterator<Item = &(Entry, Record)>> {
+        let at = self.place(table).filter(|at| !self.incomplete.contains(at))?;
+        Some(self.made_from.get(&at)?.iter().map(|at| &self.results[*at]))
+    }
+
     /// The indices of the results that a result was made from directly. For a job, all its calls; for a table none, since its
     /// recipe names them.
     fn origins(&self, result: usize) -> Vec<usize> {
@@ -414,8 +451,7 @@ impl History {
                 let inputs = call.inputs.iter().enumerate();
                 let inputs =
                     inputs.filter_map(|(number, digest)| self.input(entry, call, number, digest));
-                let linked = call.linked().and_then(|linked| self.place(&linked));
-                inputs.map(|subject| subject.result).chain(linked).collect()
+                inputs.map(|subject| subject.result).chain(self.original(call)).collect()
             }
             Record::Job(job) => {
                 let calls = job.calls.iter().filter_map(|call| self.place(&Entry::of_short(call)?));

@@ -42,20 +42,26 @@ impl History {
     ///
     /// Fails if a recipe cannot be read. A damaged one leads to the origins before the damage: `ce verify` reports it.
     pub fn with_recipes(mut self, storage: &Storage) -> Result<Self, StorageError> {
-        let mut made_from = HashMap::new();
+        let (mut made_from, mut incomplete) = (HashMap::new(), HashSet::new());
         for (at, (entry, _)) in self.results.iter().enumerate() {
             let Entry::Table(name) = entry else { continue };
             let mut origins = Vec::new();
-            storage.tables().read_recipe(name, |row| {
-                let files = row.outputs.iter().flatten();
-                let files = files.filter_map(|it| self.recorded(&it.file, &it.digest));
-                origins.extend(files.map(|file| file.result));
+            let header = storage.tables().read_recipe(name, |row| {
+                for it in row.outputs.iter().flatten() {
+                    match self.recorded(&it.file, &it.digest) {
+                        Some(file) => origins.push(file.result),
+                        None => drop(incomplete.insert(at)),
+                    }
+                }
             })?;
+            if header.is_none() {
+                incomplete.insert(at);
+            }
             origins.sort_unstable();
             origins.dedup();
             made_from.insert(at, origins);
         }
-        self.made_from = made_from;
+        (self.made_from, self.incomplete) = (made_from, incomplete);
         Ok(self)
     }
 
@@ -83,14 +89,15 @@ impl History {
 
     /// Returns the tables that were made from calls, all of which are wanted: directly, or by way of other tables. None if
     /// no [recipes were read](Self::with_recipes).
-    pub fn tables_of(&self, is_wanted: impl Fn(&Record) -> bool) -> Vec<&Entry> {
+    pub fn tables_of(&self, is_wanted: impl Fn(&Entry, &Record) -> bool) -> Vec<&Entry> {
         let tables = self.made_from.keys().copied().filter(|table| {
             let (mut stack, mut seen, mut calls) = (vec![*table], HashSet::new(), 0);
             while let Some(at) = stack.pop() {
-                match &self.results[at].1 {
+                let (entry, record) = &self.results[at];
+                match record {
                     _ if !seen.insert(at) => {}
                     Record::Table(_) => stack.extend(self.made_from.get(&at).into_iter().flatten()),
-                    record @ Record::Call(_) if is_wanted(record) => calls += 1,
+                    Record::Call(_) if is_wanted(entry, record) => calls += 1,
                     Record::Call(_) => return false,
                     Record::Job(_) | Record::TaskInput(_) => {}
                 }

@@ -25,11 +25,11 @@ pub use self::maintenance::{
     KnownRepositories, KnownRepository, Maintenance, NameKind, NewRecords, PastCall, PastCallRef,
     Pins, RecordWatch, Removal, Survey,
 };
-pub use self::paths::is_users_file;
 pub use self::paths::{
     ComputationVersion, Entry, LOG, ResultName, TaskVersion, archive_name, large_name, ledger_file,
     of_ledger_file, of_revocation, revocations, split_member,
 };
+pub use self::paths::{is_of_layout, is_users_file};
 pub use self::protocol::{
     Activity, AnswersRead, Attempts, Availability, AwayCall, CachedRecords, Call, CallLogs, Claim,
     ClaimedCall, ClaimedTicket, Damage, DeviatingOutput, Deviation, Equivalent, Equivalents,
@@ -40,7 +40,7 @@ pub use self::protocol::{
     QueueSearch, Revocation, RevocationIndex, Revocations, RootRegistry, Runs, Sealed, ServedQueue,
     SharedContents, Site, Stage, StageProgress, Storage, Stored, StoredCalls, StoredTrees,
     Suspension, Suspensions, TableDirectory, Tables, Takeover, TicketContents, Unrecorded, Values,
-    WorkerName, WritableArea, lease_timeout, state_interval,
+    VersionlessCall, WorkerName, WritableArea, choose_result, lease_timeout, state_interval,
 };
 pub use self::records::{
     CheckStopped, Defect, ExpectedFile, Finding, LongText, OwnOutput, PinRecord, RecipeError,

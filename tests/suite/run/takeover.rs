@@ -98,6 +98,22 @@ fn what_was_taken_over_can_be_taken_over_again() {
     lab.ce_run(&["--no-sync"]).exit(0).called(vec![]).says("2 calls: 2 taken over");
 }
 
+/// Sixteen newer versions have other results of the tree. Later ones are looked through by their names, as often as they are asked for.
+#[test]
+fn a_result_is_taken_over_however_many_commits_ago_it_was_made() {
+    let mut lab = evaluated();
+    for number in 0..20 {
+        lab = lab.data("x", format!("{}\n", 100 + number)).file("README", number.to_string());
+        lab = lab.commit_again();
+        lab.ce_run(&["--no-sync"]).exit(0).called(vec!["add", "mul"]);
+        isolate(&lab);
+    }
+    let lab = lab.data("x", "17\n");
+    lab.unchanged(|| lab.ce_run(&["-n"]).exit(0).says("2 calls: 2 taken over"));
+    let lab = lab.data("x", "101\n");
+    lab.ce_run(&["--no-sync"]).exit(0).called(vec![]).says("2 calls: 2 taken over");
+}
+
 #[test]
 fn a_computation_that_changed_is_executed() {
     let lab = evaluated().file("computations/mul/notes", "").commit_again();

@@ -57,7 +57,11 @@ pub fn evictable<'a>(
 }
 
 /// Whether all files of a result are there.
-fn is_here(storage: &Storage, entry: &Entry, record: &Record) -> Result<bool, StorageError> {
+pub(super) fn is_here(
+    storage: &Storage,
+    entry: &Entry,
+    record: &Record,
+) -> Result<bool, StorageError> {
     let mut files = entry.expected_files(record).into_iter();
     files.try_fold(true, |here, file| Ok(here && storage.has(&file.name)?))
 }

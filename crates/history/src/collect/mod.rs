@@ -1,9 +1,11 @@
 //! Garbage collection: choosing the results to remove, and removing them. Tombstones remain.
 //!
 //! A kept result is kept with everything that it was made from, since an evaluation looks up calls
-//! from the leaves. Results in use by a run are kept, too.
+//! from the leaves. Results in use by a run are kept, too. What a workflow of a reachable commit would use is kept, whichever
+//! commit it was made for.
 
 mod evict;
+mod retention;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::mem;
@@ -16,7 +18,6 @@ use crate::History;
 use ce_git::{Home, ReachError, ReachableSet};
 use ce_model::digest::Digest;
 use ce_model::exit::{Exit, Explain};
-use ce_model::template::may_be;
 use ce_storage::records::CallRecord;
 use ce_storage::{
     Entry, GcRoots, KnownRepositories, KnownRepository, Maintenance, NewRecords, Pins, Record,
@@ -69,9 +70,8 @@ impl CollectRequest {
         self.reach.as_ref().zip(commit).is_some_and(|(reach, commit)| reach.has(commit))
     }
 
-    fn keeps(&self, record: &Record) -> bool {
-        self.reaches(record)
-            || self.since.is_some_and(|since| record.at().is_none_or(|at| at >= since))
+    fn is_recent(&self, record: &Record) -> bool {
+        self.since.is_some_and(|since| record.at().is_none_or(|at| at >= since))
     }
 }
 
@@ -80,27 +80,20 @@ pub fn candidates<'a>(
     storage: &Storage,
     history: &'a History,
     request: &CollectRequest,
-) -> Result<Vec<Candidate<'a>>, StorageError> {
-    let pinned: Vec<Entry> =
+) -> Result<Vec<Candidate<'a>>, RepositoryError> {
+    let mut roots: HashSet<Entry> =
         Pins::new(storage).all()?.into_iter().map(|(entry, _)| entry).collect();
-    let names: Vec<&str> = request.reach.iter().flat_map(ReachableSet::literals).collect();
-    let literals: Vec<Entry> = names.iter().filter_map(|name| Entry::of_file(name)).collect();
-    // The texts of names in braces are those of any job that was or will be evaluated.
-    let open: Vec<&str> = names.into_iter().filter(|name| name.contains('{')).collect();
-    let suspended = inputs_of_suspended(storage)?;
-    let mut kept: Vec<&Entry> = pinned.iter().chain(&literals).chain(&suspended).collect();
-    for (entry, record) in history.results() {
-        let may_be_read = !open.is_empty()
-            && entry
-                .expected_files(record)
-                .iter()
-                .any(|file| open.iter().any(|name| may_be(name, &file.name)));
-        if may_be_read || request.keeps(record) {
-            kept.push(entry);
-        }
-    }
+    roots.extend(inputs_of_suspended(storage)?);
+    let kept = history.results().iter().filter(|(entry, record)| {
+        roots.contains(entry) || request.reaches(record) || request.is_recent(record)
+    });
+    let mut kept: Vec<&Entry> = kept.map(|(entry, _)| entry).collect();
     // A table with failed points may be the output of a task, and that has no job then.
-    kept.extend(history.tables_of(|record| request.reaches(record)));
+    kept.extend(history.tables_of(|_, record| request.reaches(record)));
+    if let Some(reach) = &request.reach {
+        kept.extend(retention::literals(history, reach));
+        kept.extend(retention::usable(storage, history, reach, &kept)?);
+    }
     let kept = history.with_origins(kept.into_iter());
     let mut candidates = Vec::new();
     for ((entry, record), _) in history.results().iter().zip(kept).filter(|(_, kept)| !kept) {

@@ -118,6 +118,13 @@ pub fn is_users_file(name: &str) -> bool {
     is_name && !is_taken && !name.split('/').any(|component| component.starts_with('.'))
 }
 
+/// Whether a text has the form of a name of results in a storage, which may have names in braces.
+pub fn is_of_layout(name: &str) -> bool {
+    let Some((top, rest)) = name.split_once('/') else { return false };
+    let is_room = [TABLES, TASK_INPUTS].contains(&top);
+    !rest.is_empty() && (top.starts_with("c_") || top.starts_with("t_") || is_room)
+}
+
 #[cfg(test)]
 use std::sync::LazyLock;
 

@@ -395,6 +395,11 @@ impl Entry {
         }
     }
 
+    /// Whether it is the result of a call or job in this directory of a version.
+    pub fn is_in(&self, directory: &str) -> bool {
+        matches!(self, Self::Call(name) | Self::Job(name) if *name.directory == *directory)
+    }
+
     /// The name of the whole result: without a room, or that of the only file.
     pub fn short(&self) -> String {
         match self {

@@ -18,17 +18,18 @@ use std::collections::HashMap;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::SystemTime;
 
 use ce_files::cache::FileStat;
-use ce_model::digest::ObjectId;
+use ce_model::digest::{Digest, ObjectId};
 use ce_model::shared_text::SharedText;
 
 use super::call_lookup::{Call, CallState, Outputs};
 use super::heartbeat::CurrentRun;
 use super::private_exports::PrivateExports;
 use super::stage::{Sealed, Stage};
+use super::takeover::{OutputLocation, Takeover, VersionlessCall, choose_result};
 use super::{Storage, Unrecorded};
 use crate::disk::hash_and_copy::Reading;
 use crate::disk::{FileId, Result, Root, StorageError, lock};
@@ -46,8 +47,8 @@ const MAX_ATTEMPTS: usize = 10;
 /// The greatest number of records that are read to find the owner of a directory.
 const MAX_RECORDS_READ: usize = 100;
 
-/// The greatest number of other versions that are searched, the newest first.
-const MAX_VERSIONS: usize = 16;
+/// The number of other versions, the newest, in which each call is looked for by its name. Of older ones all names are read once.
+const NEWEST: usize = 16;
 
 /// The directories of versions that this run has found.
 #[derive(Debug, Default)]
@@ -61,9 +62,88 @@ pub(super) struct Versions {
 /// The versions with results of a tree.
 #[derive(Debug)]
 struct ListedVersions {
-    versions: Arc<[String]>,
+    versions: Arc<TreeVersions>,
     /// The stat of the directory, and when it was taken.
     listed: (Option<FileStat>, SystemTime),
+}
+
+/// The directories of the versions with results of a tree, the newest first.
+#[derive(Debug, Default)]
+pub(super) struct TreeVersions {
+    directories: Vec<String>,
+    /// The records of results in the older ones, once one was looked for.
+    results: OnceLock<OlderRecords>,
+    /// The same of failures.
+    failures: OnceLock<OlderRecords>,
+}
+
+/// The numbers of the directories that have a record, by the name of its file.
+type OlderRecords = HashMap<Box<str>, Vec<u32>>;
+
+impl TreeVersions {
+    /// The results that a call may have, the newest version first. Those in `own` are left out.
+    fn results<'v>(
+        &'v self,
+        root: &'v Root,
+        inputs: &'v [Digest],
+        own: &'v str,
+    ) -> impl Iterator<Item = ResultName> + 'v {
+        self.names([RECORDS, own], inputs, move || {
+            self.results.get_or_init(|| self.older(root, RECORDS))
+        })
+    }
+
+    /// The failures that it may have, in the same order.
+    fn failures<'v>(
+        &'v self,
+        root: &'v Root,
+        inputs: &'v [Digest],
+        own: &'v str,
+    ) -> impl Iterator<Item = ResultName> + 'v {
+        self.names([FAILED, own], inputs, move || {
+            self.failures.get_or_init(|| self.older(root, FAILED))
+        })
+    }
+
+    /// The names that a call may have in the newest directories, and those that it has in older ones.
+    fn names<'v>(
+        &'v self,
+        [room, own]: [&'v str; 2],
+        inputs: &'v [Digest],
+        older: impl FnOnce() -> &'v OlderRecords + 'v,
+    ) -> impl Iterator<Item = ResultName> + 'v {
+        let newest = self.directories.iter().take(NEWEST).flat_map(move |directory| {
+            DIGITS.map(|digits| ResultName::new(directory.as_str(), inputs, digits))
+        });
+        let older = (self.directories.len() > NEWEST).then_some(older);
+        let older = older.into_iter().flat_map(move |older| {
+            let older = older();
+            let mut names = Vec::new();
+            for digits in DIGITS {
+                let file = ResultName::new("", inputs, digits).record_in(room);
+                let file = file.rsplit('/').next().unwrap_or_default();
+                let places = older.get(file).into_iter().flatten();
+                names.extend(places.map(|at| (*at, digits)));
+            }
+            // Each version has a call under one name.
+            names.sort_unstable_by_key(|(at, _)| *at);
+            names.into_iter().map(move |(at, digits)| {
+                ResultName::new(self.directories[at as usize].as_str(), inputs, digits)
+            })
+        });
+        newest.chain(older).filter(move |name| name.directory() != own)
+    }
+
+    /// Reads the names of all records in a room of the older directories. A directory that cannot be read has none.
+    fn older(&self, root: &Root, room: &str) -> OlderRecords {
+        let mut records = OlderRecords::new();
+        for (at, directory) in (0..).zip(&self.directories).skip(NEWEST) {
+            for name in root.own_names(&format!("{directory}/{room}")).unwrap_or_default() {
+                records.entry(name.into()).or_default().push(at);
+            }
+        }
+        records
+    }
 }
 
 impl Versions {
@@ -190,7 +270,7 @@ impl Versions {
         &self,
         root: &Root,
         version: ComputationVersion<'_>,
-    ) -> Result<Arc<[String]>> {
+    ) -> Result<Arc<TreeVersions>> {
         let directory = notes(version.computation, version.tree);
         if let Some(known) = lock(&self.of_trees).get(&directory) {
             return Ok(Arc::clone(&known.versions));
@@ -206,8 +286,10 @@ impl Versions {
             }
         }
         versions.sort_unstable();
-        let versions: Arc<[String]> =
-            versions.into_iter().take(MAX_VERSIONS).map(|(_, version)| version).collect();
+        let computation = version.computation;
+        let directories = versions.into_iter().map(|(_, name)| format!("c_{computation}/{name}"));
+        let versions =
+            Arc::new(TreeVersions { directories: directories.collect(), ..Default::default() });
         let listed = ListedVersions { versions: Arc::clone(&versions), listed: (stat, taken) };
         lock(&self.of_trees).insert(directory, listed);
         Ok(versions)
@@ -428,16 +510,6 @@ impl<'a> NewTree<'a> {
     }
 }
 
-/// The results of other versions of the same tree that are taken over.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Takeover {
-    /// Those of isolated executions, which depend on the tree and the inputs alone.
-    #[default]
-    Isolated,
-    /// Also those that were executed in this storage without isolation: that they depend on nothing else is trusted.
-    Tree,
-}
-
 /// A result of the same call under another version.
 #[derive(Debug)]
 pub struct Equivalent {
@@ -460,17 +532,6 @@ impl Equivalent {
     }
 }
 
-/// The location of the outputs of a call that has a record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
-pub enum OutputLocation {
-    /// All of them are here.
-    Here,
-    /// Some are archives, in a storage that is only read.
-    Archived,
-    /// Some are deliberately not here.
-    Away,
-}
-
 /// Results and failures of other commits that stand for those of a call.
 #[derive(Clone, Copy, Debug)]
 pub struct Equivalents<'a> {
@@ -485,18 +546,10 @@ impl<'a> Equivalents<'a> {
     /// Looks for a result of the same call under another version of the same tree: one that is here, or else archived,
     /// or else away. An unreadable result is skipped, since the call can be executed.
     pub fn find_equivalent(&self, call: Call<'_>) -> Result<Option<Equivalent>> {
-        let mut other: Option<Equivalent> = None;
-        let here = self.find_elsewhere(call, |name| {
-            let found = self.source(name, call).ok().flatten()?;
-            if found.whereabouts == OutputLocation::Here {
-                return Some(found);
-            }
-            if other.as_ref().is_none_or(|it| found.whereabouts < it.whereabouts) {
-                other = Some(found);
-            }
-            None
-        });
-        Ok(here?.or(other))
+        let (own, versions) = self.versions(call)?;
+        let names = versions.results(&self.storage.root, call.inputs, &own);
+        let sources = names.filter_map(|name| self.source(&name, call).ok().flatten());
+        Ok(choose_result(sources, |it| it.whereabouts))
     }
 
     /// Looks for a failure of the same call under another version of the same tree. Like a result it counts only if the
@@ -505,32 +558,29 @@ impl<'a> Equivalents<'a> {
         &self,
         call: Call<'_>,
     ) -> Result<Option<(ResultName, FailureRecord)>> {
-        self.find_elsewhere(call, |name| {
+        let (own, versions) = self.versions(call)?;
+        let mut names = versions.failures(&self.storage.root, call.inputs, &own);
+        Ok(names.find_map(|name| {
             let failure =
                 self.storage.records().read::<FailureRecord>(&name.record_in(FAILED)).ok()?.ok()?;
             let is_same = failure.computation == *call.version.computation
                 && failure.tree.as_ref() == Some(call.version.tree)
                 && failure.inputs == call.inputs;
-            (failure.is_isolated() && is_same).then(|| (name.clone(), failure))
-        })
+            (failure.is_isolated() && is_same).then_some((name, failure))
+        }))
     }
 
-    /// Returns the first value that a function finds under the names that a call has at other versions of the same tree.
-    fn find_elsewhere<T>(
-        &self,
-        call: Call<'_>,
-        mut find: impl FnMut(&ResultName) -> Option<T>,
-    ) -> Result<Option<T>> {
+    /// Returns the directory of a call's version, and the versions with results of the same tree.
+    fn versions(&self, call: Call<'_>) -> Result<(SharedText, Arc<TreeVersions>)> {
         let own = self.storage.versions.directory(&self.storage.root, call.version)?;
-        let Ok(versions) = self.storage.versions.of_tree(&self.storage.root, call.version) else {
-            return Ok(None);
-        };
-        let directories =
-            versions.iter().map(|version| format!("c_{}/{version}", call.version.computation));
-        let mut names = directories.filter(|directory| **directory != *own).flat_map(|directory| {
-            DIGITS.map(|digits| ResultName::new(directory.as_str(), call.inputs, digits))
-        });
-        Ok(names.find_map(|name| find(&name)))
+        let versions = self.storage.versions.of_tree(&self.storage.root, call.version);
+        Ok((own, versions.unwrap_or_default()))
+    }
+
+    /// The directories of the versions with results of a computation's tree, the newest first, as they are looked through.
+    pub fn directories(&self, version: ComputationVersion<'_>) -> Vec<String> {
+        let versions = self.storage.versions.of_tree(&self.storage.root, version);
+        versions.map_or_else(|_| Vec::new(), |it| it.directories.clone())
     }
 
     /// Looks for results of other versions anew, the next time.
@@ -545,7 +595,15 @@ impl<'a> Equivalents<'a> {
 
     /// Whether an execution serves all versions of its tree, isolated or not.
     pub fn trusts_trees(&self) -> bool {
-        self.storage.takeover == Takeover::Tree && self.storage.unrecorded == Unrecorded::Adopt
+        self.takeover() == Takeover::Tree
+    }
+
+    /// The results that this run takes over.
+    fn takeover(&self) -> Takeover {
+        match self.storage.unrecorded {
+            Unrecorded::Adopt => self.storage.takeover,
+            Unrecorded::Refuse => Takeover::Isolated,
+        }
     }
 
     /// Returns a result under the name of another version, if it is equivalent to a call's.
@@ -554,7 +612,12 @@ impl<'a> Equivalents<'a> {
             return Ok(None);
         };
         let theirs = Call { version: record.version(), ..call };
-        if !self.serves(&record, call) || !theirs.version.may_be_in(name.directory()) {
+        let wanted = VersionlessCall {
+            computation: call.version.computation,
+            tree: call.version.tree,
+            inputs: call.inputs,
+        };
+        if !self.takeover().serves(&record, wanted) || !theirs.version.may_be_in(name.directory()) {
             return Ok(None);
         }
         let (outputs, whereabouts) = match self.storage.calls().state(name, theirs)? {
@@ -611,7 +674,7 @@ impl<'a> Equivalents<'a> {
             return Ok(None);
         }
         let stage = Stage::new(self.storage, source.record.outputs.len())?;
-        let from = source.outputs.name.short();
+        let from = self.original(source)?;
         let Some(origin) = source.record.origin.of_take_over(&stage.name, from) else {
             return Ok(None);
         };
@@ -648,15 +711,19 @@ impl<'a> Equivalents<'a> {
     /// Whether a result serves all versions of the same tree: its execution could not depend on anything else, or is trusted
     /// not to.
     pub fn serves_tree(&self, record: &CallRecord) -> bool {
-        record.origin.is_isolated() || self.trusts_trees() && record.execution().is_some()
+        self.takeover().serves_tree(record)
     }
 
-    /// Whether a record is of this call, and serves its version.
-    fn serves(&self, record: &CallRecord, call: Call<'_>) -> bool {
-        self.serves_tree(record)
-            && record.computation == *call.version.computation
-            && record.tree == *call.version.tree
-            && record.inputs == call.inputs
+    /// Returns the short name of the result that was executed: the source, or the one that it was taken over from itself.
+    fn original(&self, source: &Equivalent) -> Result<String> {
+        if let Some(original) = source.record.origin.taken_over()
+            && let Some(name) = ResultName::of_short(original)
+            && let Some(record) = self.storage.records().read::<CallRecord>(&name.record())?.ok()
+            && VersionlessCall::of(&record) == VersionlessCall::of(&source.record)
+        {
+            return Ok(original.to_owned());
+        }
+        Ok(source.outputs.name.short())
     }
 
     /// Announces the makers of directories, which become links to them. Returns whether they have
