@@ -16,6 +16,8 @@ use rustix::io::Errno;
 use rustix::path::Arg;
 use serde::{Deserialize, Serialize};
 
+use super::images::is_image;
+
 /// The state of everything at some places and below them.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {
@@ -301,8 +303,13 @@ impl FileStat {
     /// one must not be cached. It is what Git calls racy of an entry of its index.
     ///
     /// A file that has just changed can change again without another time, and one that was changed in
-    /// the future shows that the clock cannot be trusted.
+    /// the future shows that the clock cannot be trusted. In the place of an image, another one may have a file with the same stat.
     pub fn is_racy(&self, taken: SystemTime) -> bool {
+        self.is_recent(taken) || is_image(self.device)
+    }
+
+    /// Whether the file was changed so late before that time that it may have been changed again since.
+    fn is_recent(&self, taken: SystemTime) -> bool {
         let taken = taken.duration_since(UNIX_EPOCH).unwrap_or_default();
         match taken.checked_sub(MAX_TIME_STEP).map(|before| i64::try_from(before.as_nanos())) {
             Some(Ok(before)) => self.modified_ns.max(self.changed_ns) > before,

@@ -6,6 +6,7 @@
 
 pub mod digests;
 mod fingerprint;
+mod images;
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
