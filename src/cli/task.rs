@@ -9,7 +9,9 @@ use clap::Parser;
 
 use super::Tool;
 use super::options::{TaskDir, task_dir, warn};
-use ce_evaluate::session::{Error, OutputError, check_trees, expand_own_sheets};
+use ce_evaluate::session::{
+    Error, OutputError, check_point_values, check_trees, expand_own_sheets,
+};
 use ce_git::Trees;
 use ce_model::exit::Exit;
 use ce_model::expression::{Labels, Sharing, Style, Text, written_alone};
@@ -128,6 +130,7 @@ impl Tool for Check {
         let plan = Plan::new(&task);
         let told: BTreeSet<PathBuf> = empty_sweeps(&task, &plan).collect();
         expand_own_sheets(&Trees::new(&self.task.task), &task, &plan)?;
+        check_point_values(&self.task.task, &task, &plan)?;
         let empty: BTreeSet<PathBuf> = empty_sweeps(&task, &plan).collect();
         for place in empty.difference(&told) {
             warn("ce", &Warning { path: place.clone(), oddity: WarningKind::NoPoints });

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::arith::Arith;
 use crate::lab::{Lab, snapshot};
+use crate::mount;
 use crate::needs::{self, needs};
 use crate::program::{PATIENCE, Running, through};
 
@@ -275,5 +276,23 @@ fn a_kernel_that_does_not_filter_system_calls_is_told_and_isolates_all_the_same(
         for name in ["nesting", "mounting", "kernel files"] {
             assert_eq!(grade(name), Some("ok"), "{}", doctor.stdout);
         }
+    }
+}
+
+#[test]
+fn a_storage_from_which_nothing_can_be_started_is_named() {
+    let mut lab = Lab::task("Inputs: 'x'\n(copy INPUT('x'))[0]")
+        .computation("copy", "a", "b", r#"cat "$1" >"$2""#)
+        .data("x", "x\n");
+    lab.inputs = vec!["x".to_owned()];
+    let lab = lab.isolated().commit();
+    let mount = "mount -t tmpfs -o noexec tmpfs ../storage && mkdir ../storage/tinputs";
+    if let Some(ran) = mount::with(&lab, mount, &lab.evaluation(&["--no-sync"])) {
+        ran.exit(1).says("Permission denied").says("its file system is mounted noexec");
+    }
+    let mut doctor = lab.command("ce");
+    doctor.args(["doctor", "../storage"]);
+    if let Some(ran) = mount::with(&lab, mount, &doctor) {
+        ran.shows("no isolated computation can be executed: its exec is started from the storage");
     }
 }

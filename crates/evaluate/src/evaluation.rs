@@ -12,12 +12,13 @@ use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use super::derived_values::DerivedValues;
 use super::{Absence, CallError, CallFailure, How, Outcome, Unavailable, Unsatisfiable};
 use ce_executor::Offer;
+use ce_files::manifest::Manifest;
 use ce_git::SourceRepositories;
 use ce_model::digest::Digest;
 use ce_model::exit::Exit;
 use ce_model::name::StorageName;
 use ce_model::plan::{CallId, Derivation, Plan, Source};
-use ce_model::task::{Computation, LabelPaths, Task};
+use ce_model::task::{Computation, LabelPaths, Task, TaskFileId};
 use ce_storage::records::{CallRecord, OutputSource, Published};
 use ce_storage::{
     ComputationVersion, Entry, Input, InputSource, Outputs, Record, RecordState, ResultName,
@@ -484,6 +485,28 @@ impl Evaluation {
         AwaitedCalls { evaluation: self, sources }
     }
 
+    /// What an input or a file of the task is read from, if that is known.
+    fn given(&self, source: Source) -> Option<&InputSource> {
+        let own = |id: TaskFileId| self.files.own_sources[id.index()].as_ref();
+        match source {
+            Source::Input(id) => self.files.given[id.index()]
+                .as_ref()
+                .or_else(|| own(self.task.defaults[id.index()]?)),
+            Source::File(id) => own(id),
+            Source::Literal(_) | Source::Output { .. } | Source::Derived { .. } => None,
+        }
+    }
+
+    /// Returns the manifest of a directory, in the storage or where the user has it. `None` if it cannot be read.
+    pub fn manifest(&self, source: Source) -> Option<Manifest> {
+        let digest = self.digest(source)?;
+        let manifest = match self.stored(source) {
+            Some(file) => self.storage.values().manifest(&file.name, &digest).ok()?,
+            None => self.storage.inputs().manifest(self.given(source)?).ok(),
+        };
+        manifest.filter(|manifest| manifest.digest() == digest)
+    }
+
     /// Reads the contents of a file; `None` if it is not there, and it is not known what it would be.
     pub fn contents(&self, source: Source) -> Result<Option<Vec<u8>>, CallError> {
         let read = |source: &InputSource| match source {
@@ -496,13 +519,7 @@ impl Evaluation {
         };
         let Some(file) = self.stored(source) else {
             let known = match source {
-                Source::Input(id) => self.files.given[id.index()]
-                    .as_ref()
-                    .or_else(|| {
-                        self.files.own_sources[self.task.defaults[id.index()]?.index()].as_ref()
-                    })
-                    .cloned(),
-                Source::File(id) => self.files.own_sources[id.index()].clone(),
+                Source::Input(_) | Source::File(_) => self.given(source).cloned(),
                 Source::Derived { value, .. } => match &self.plan.value(value).how {
                     Derivation::Tree(..) | Derivation::Member(_) | Derivation::Literal(_) => None,
                     how => Some(self.derived.source(&self.task, how).map_err(Arc::new)?),

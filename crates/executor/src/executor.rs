@@ -10,6 +10,7 @@ use std::time::Duration;
 use std::{env, fmt, io};
 
 use jiff::Timestamp;
+use rustix::fs::{StatVfsMountFlags, statvfs};
 use rustix::process::Signal;
 
 use crate::invocation::Invocation;
@@ -450,6 +451,12 @@ impl ExecuteError {
     }
 }
 
+/// Whether a file, or the nearest directory above it that there is, is on a file system from which no program is started.
+fn is_noexec(file: &Path) -> bool {
+    let nearest = file.ancestors().find_map(|path| statvfs(path).ok());
+    nearest.is_some_and(|stat| stat.f_flag.contains(StatVfsMountFlags::NOEXEC))
+}
+
 impl Explain for ExecuteError {
     fn hint(&self) -> Option<String> {
         let (exec, source) = match self {
@@ -475,6 +482,12 @@ impl Explain for ExecuteError {
                 Some("a script begins with a line such as #!/bin/sh")
             }
             io::ErrorKind::ArgumentListTooLong => Some("give the storage a shorter path"),
+            io::ErrorKind::PermissionDenied if is_noexec(exec) => {
+                return Some(format!(
+                    "no program can be started from {}: its file system is mounted noexec; mount it without that, or give a storage elsewhere",
+                    exec.parent().unwrap_or(exec).display()
+                ));
+            }
             _ => None,
         };
         hint.map(str::to_owned)

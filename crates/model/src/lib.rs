@@ -32,6 +32,7 @@ pub mod exit;
 pub mod expression;
 pub mod file_format;
 pub mod humanize;
+pub mod leftovers;
 pub mod name;
 pub mod plan;
 pub mod probe_diagnosis;

@@ -258,7 +258,13 @@ pub(super) fn reason(evaluation: &Evaluation, call: CallId, why: &Why) -> String
         Why::NeverComputed => "never computed".to_owned(),
         Why::ComputationChanged { old } => changed(evaluation, computation, old),
         Why::Uncommitted { old } => uncommitted(evaluation, computation, old.as_ref()),
-        Why::InputDiffers { at, old, new } => format!("{} differs: {}", named(*at), from(old, new)),
+        Why::InputDiffers { at, old, new, members } => {
+            let members = match &**members {
+                [] => String::new(),
+                members => format!(" ({})", harmless(&members.join(", "))),
+            };
+            format!("{} differs: {}{members}", named(*at), from(old, new))
+        }
         Why::NewAtPoint { at, .. } => format!("{} is new", named(*at)),
         Why::OtherSource { at } => format!("{} has another source than before", named(*at)),
         Why::Waits { at, call } => format!("{} waits for {}", named(*at), title(evaluation, *call)),

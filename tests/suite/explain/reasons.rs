@@ -209,3 +209,37 @@ fn another_commit_is_no_reason_for_what_ran_isolated() {
     record(&lab, "c_", &[("isolation", "namespaces")]);
     assert_eq!(whys(&lab, &[]), ["mul: input1 <- input:y", "add: waits0 <- input:y"]);
 }
+
+#[test]
+fn members_of_a_directory_that_differ_are_named() {
+    let mut lab = Lab::task("Inputs: 'dir'\n(count INPUT('dir'))[0]").computation(
+        "count",
+        "dir",
+        "n",
+        r#"ls "$1" | wc -l >"$2""#,
+    );
+    for member in ["a", "b/c", "d"] {
+        lab = lab.data(&format!("tree/{member}"), "1\n");
+    }
+    lab.inputs = vec!["tree".to_owned()];
+    let lab = lab.commit();
+    lab.ce_run(&[]).exit(0);
+    let lab = lab.data("tree/.DS_Store", "junk\n").data("tree/b/c", "2\n");
+    fs::remove_file(lab.path("data/tree/d")).unwrap();
+    let told = ".DS_Store was added, b/c was changed, d is missing";
+    let arguments = ["../storage", "../data/tree"];
+    let explain = |options: &[&str]| lab.run("ce", &[&["explain"], options, &arguments].concat());
+    lab.unchanged(|| explain(&["-v"]).exit(3).shows(&format!("({told})")));
+    let warning = "warning: the input dir has .DS_Store, which another program has left there";
+    lab.ce_run(&[]).exit(0).says(warning).says("try: remove it; or give");
+    fs::remove_file(lab.path("data/tree/.DS_Store")).unwrap();
+    let ran = lab.ce_run(&[]).exit(0);
+    assert!(!ran.stderr.contains("warning"), "{}", ran.stderr);
+    fs::write(lab.path("data/tree/a"), "3\n").unwrap();
+    let json = explain(&["--json"]).exit(3).stdout;
+    assert!(json.contains(r#""members":["a was changed"]"#), "{json}");
+    // Nobody is to commit what is left beside an exec.
+    let lab = lab.file("computations/count/__pycache__/m.pyc", "left");
+    lab.ce_run(&[]).exit(2).says("try: remove what other programs have left there");
+    lab.file("computations/count/more", "x").ce_run(&[]).exit(2).says("git commit the others");
+}

@@ -224,3 +224,31 @@ fn outputs_of_one_name_do_not_fit_into_the_directory_of_a_sweep() {
             .call("inputs/00-body/inputs/01-y/", "mul", &["a", "a"]);
     is_refused(directories, "workflow");
 }
+
+/// What can be known of points before a night is.
+#[test]
+fn files_that_points_name_are_looked_for_by_the_check() {
+    let lab = sweep("", &[])
+        .computation("read", "file", "text", r#"cat "$1" >"$2""#)
+        .file("raw/p.txt", "p\n")
+        .file("sheet.csv", "s,t\np,1\nq,2\n../r,3\n");
+    let check = |lab: &Lab| lab.run("ce", &["check"]).exit(2).stderr;
+    let text = "SWEEP((read OWN('raw/{s}.txt')) :over s 'p' 'q' 'r')";
+    let lab = lab.one_text(text).commit();
+    let told = check(&lab);
+    assert!(told.contains("2 values that points name cannot be used\n"), "{told}");
+    for name in ["raw/q.txt", "raw/r.txt"] {
+        assert!(told.contains(&format!("  the task's file {name} cannot be read")), "{told}");
+    }
+    assert!(!told.contains("raw/p.txt"), "{told}");
+    let text = "SWEEP((read OWN('raw/{s}.txt')) OWN('sheet.csv') :names 's')";
+    let lab = lab.one_text(text).commit_again();
+    let told = check(&lab);
+    assert!(told.contains("raw/q.txt") && told.contains("{s}.txt"), "{told}");
+    let lab = lab.file("raw/q.txt", "q\n").file("sheet.csv", "s,t\np,1\nq,2\n").commit_again();
+    lab.run("ce", &["check"]).exit(0).shows("2 calls");
+    // A name that an input binds is not known before a run.
+    let text = "Inputs: d\nSWEEP((read OWN('{d}/{s}.txt')) :over s 'p' 'q')";
+    let lab = lab.one_text(text).commit_again();
+    lab.run("ce", &["check"]).exit(0);
+}

@@ -10,11 +10,13 @@ use std::sync::Arc;
 
 use super::inputs::own_file;
 use super::{Error, InputError, Session};
+use crate::derived_values::ValueError;
 use crate::{CallError, Evaluation, Outcome, PointsError};
 use ce_files::cache::Cache;
 use ce_git::{Home, Trees};
 use ce_model::digest::Digest;
-use ce_model::exit::Explain;
+use ce_model::exit::{Exit, Explain};
+use ce_model::humanize::counted;
 use ce_model::name::{InputName, TreeName};
 use ce_model::plan::{
     Ancestors, Derivation, DerivedId, Operation, Plan, PlanGrowth, PlannedSweep, PlannedSweepId,
@@ -33,6 +35,7 @@ use ce_storage::{
     Durability, Input, InputSource, Job, KnownRepositories, ResultName, Storage, Stored,
     TaskVersion, Unrecorded,
 };
+use ce_task::load::DeferredFiles;
 
 /// The fate of the outputs of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -541,6 +544,63 @@ enum OwnSheet {
 /// Fails with the first sheet that cannot be read or does not fit its sweep.
 pub fn check_own_sheets(dir: &Path, task: &Task) -> Result<(), Error> {
     expand_own_sheets(&Trees::new(dir), task, &Plan::new(task)).map(drop)
+}
+
+/// The greatest number of values that are named which points cannot have.
+const WRONG_VALUES: usize = 20;
+
+/// Files of a task that points name and the task does not have, and values that are wrong with the texts of points.
+#[derive(Debug, thiserror::Error)]
+#[error("{} that points name cannot be used{}", counted(.0.len(), "value"), in_lines(.0))]
+pub struct PointValuesError(Vec<ValueError>);
+
+impl Explain for PointValuesError {
+    fn exit(&self) -> Exit {
+        Exit::Malformed
+    }
+
+    fn hint(&self) -> Option<String> {
+        self.0.iter().find_map(Explain::hint)
+    }
+}
+
+/// The first errors, each in a line of its own.
+fn in_lines(errors: &[ValueError]) -> String {
+    let mut lines: String =
+        errors.iter().take(WRONG_VALUES).map(|error| format!("\n  {error}")).collect();
+    if errors.len() > WRONG_VALUES {
+        lines += &format!("\n  and {} more", errors.len() - WRONG_VALUES);
+    }
+    lines
+}
+
+/// Checks the values whose names depend on points, as far as these are known: files of the task, and names with texts in braces.
+///
+/// # Errors
+///
+/// Fails with those that no call could read.
+pub fn check_point_values(dir: &Path, task: &Task, plan: &Plan) -> Result<(), PointValuesError> {
+    let files = DeferredFiles::new(dir, task);
+    // The texts of inputs are known when the task is bound.
+    let inputs: Vec<String> = task.inputs.iter().map(|name| format!("{{{name}}}")).collect();
+    let is_open = |path: &str| inputs.iter().any(|input| path.contains(input));
+    let wrong = plan.derived().filter_map(|(_, value)| match &value.how {
+        Derivation::File(path) if is_open(path.as_str()) => None,
+        Derivation::File(path) => {
+            let fault = files.find(path).err()?;
+            Some(ValueError::OwnFile { path: path.to_string(), fault: fault.into() })
+        }
+        Derivation::Wrong(wrong) => Some(ValueError::Wrong(wrong.clone())),
+        // These are known when a call or the storage is.
+        Derivation::Tree(..)
+        | Derivation::Member(_)
+        | Derivation::Text(_)
+        | Derivation::Written(_)
+        | Derivation::Points(_)
+        | Derivation::Literal(_) => None,
+    });
+    let wrong: Vec<ValueError> = wrong.collect();
+    if wrong.is_empty() { Ok(()) } else { Err(PointValuesError(wrong)) }
 }
 
 /// The sweeps whose points are not known yet and the task has itself, among the calls from a number on.

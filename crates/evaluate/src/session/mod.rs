@@ -16,7 +16,9 @@ mod submitted_workers;
 mod suspension_session;
 mod worker_session;
 
+use std::ffi::OsStr;
 use std::num::NonZeroUsize;
+use std::os::unix::ffi::OsStrExt;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -37,11 +39,12 @@ use ce_executor::{ExecuteError, Executor, Offer, Reach, Status};
 use ce_files::cache::Cache;
 use ce_git::{SourceRepositories, Trees};
 use ce_model::exit::Explain;
+use ce_model::leftovers::is_leftover;
 use ce_model::plan::{CallId, Plan, PlannedSweep, PointSelection, Source, SweepRows};
 use ce_model::system_hints;
 use ce_model::task::Task;
 use ce_storage::records::RunState;
-use ce_storage::{InputSource, Patience, Storage, StorageError};
+use ce_storage::{Input, InputSource, Patience, Storage, StorageError};
 
 pub use self::call_inspection::{
     CallNameError, InspectionError, InspectionSession, find_call, named_call, named_job, print_log,
@@ -49,8 +52,9 @@ pub use self::call_inspection::{
 pub use self::inputs::{BoundTask, InputError, check_trees};
 pub use self::interrupts::{Stop, start_pool};
 pub use self::jobs_and_points::{
-    FinishedJobs, Kept, PointsFile, RangeError, check_own_sheets, check_selection,
-    expand_own_sheets, find_job, find_jobs, for_each, open_finished, record_later_use,
+    FinishedJobs, Kept, PointValuesError, PointsFile, RangeError, check_own_sheets,
+    check_point_values, check_selection, expand_own_sheets, find_job, find_jobs, for_each,
+    open_finished, record_later_use,
 };
 pub use self::options::{
     Frontend, Given, InputReading, IsolationPolicy, IsolationRequired, Place, RunOptions,
@@ -234,7 +238,17 @@ impl Session {
         let files = files.unwrap_or(Err(StorageError::Interrupted));
         let mut files = self.unless_interrupted(files, |error| of_input(&task, &given, error))?;
         let mut found = mem::take(&mut files.inputs).into_iter().flatten();
-        let given = given.into_iter().map(|source| Some((source?, found.next()?))).collect();
+        let given: Vec<Option<(InputSource, Input)>> =
+            given.into_iter().map(|source| Some((source?, found.next()?))).collect();
+        for (name, (_, input)) in
+            task.inputs.iter().zip(&given).filter_map(|(name, given)| Some((name, given.as_ref()?)))
+        {
+            if let Some(left) = leftover(storage, input) {
+                (self.frontend.notify)(&format!(
+                    "warning: the input {name} has {left}, which another program has left there, and which counts\n  try: remove it; or give a directory without it"
+                ));
+            }
+        }
         let files = fill_in((&task, &is_read), files, given, InputError::NotGiven)?;
         let texts = if task.trees.is_empty() {
             Texts::new()
@@ -704,4 +718,13 @@ impl Explain for ResultPathError {
         };
         Some(hint.to_owned())
     }
+}
+
+/// The first file of a directory that another program has left, as far as the storage has the directory.
+fn leftover(storage: &Storage, input: &Input) -> Option<String> {
+    let directory = Some(&input.file).filter(|file| input.there && file.digest.is_directory())?;
+    // What cannot be read is an error where it is needed.
+    let manifest = storage.values().manifest(&directory.name, &directory.digest).ok()??;
+    let mut paths = manifest.entries().iter().map(|it| Path::new(OsStr::from_bytes(&it.path)));
+    Some(paths.find(|path| is_leftover(path))?.display().to_string())
 }

@@ -12,11 +12,14 @@
 
 mod cause;
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use self::cause::Tracing;
 use ce_evaluate::{Absence, Evaluation, Outcome};
+use ce_files::manifest::Manifest;
 use ce_git::{ChangeLog, FileChange, Snapshot, Trees};
 use ce_history::EarlierCalls;
 use ce_model::digest::{DIRTY, Digest, ObjectId, shown_version};
@@ -67,6 +70,9 @@ pub enum Why {
         old: Digest,
         /// Its digest now.
         new: Digest,
+        /// What differs in it, in words, if it is a directory of which both manifests are known. Shared by all that read it.
+        #[serde(skip_serializing_if = "<[String]>::is_empty")]
+        members: Arc<[String]>,
     },
     /// An input is that of a point of a sweep, and the nearest earlier call has read another one.
     #[serde(rename = "point")]
@@ -242,7 +248,13 @@ impl Explanation {
         let unread = earlier.unread;
         let archive = Archive::new(evaluation, earlier);
         let nearest = vec![None; plan.calls().len()];
-        let mut comparison = Comparison { evaluation, archive, nearest, failed: HashMap::new() };
+        let mut comparison = Comparison {
+            evaluation,
+            archive,
+            nearest,
+            failed: HashMap::new(),
+            members: RefCell::default(),
+        };
         let calls: Vec<(CallId, Vec<Why>)> =
             missing.iter().map(|id| (*id, comparison.whys(*id))).collect();
         let seconds = estimates(&comparison, missing.into_iter());
@@ -296,6 +308,8 @@ struct Comparison<'a> {
     nearest: Vec<Option<usize>>,
     /// The calls that failed at another commit.
     failed: HashMap<CallId, ResultName>,
+    /// The differences of directories that were looked for.
+    members: RefCell<HashMap<[Digest; 2], Arc<[String]>>>,
 }
 
 impl Comparison<'_> {
@@ -413,11 +427,42 @@ impl Comparison<'_> {
             } else if !self.archive.fits(earlier, at, *source) {
                 whys.push(Why::OtherSource { at });
             } else if let Some(new) = new {
-                whys.push(Why::InputDiffers { at, old, new });
+                let members = self.members(*source, old);
+                whys.push(Why::InputDiffers { at, old, new, members });
             }
         }
         whys
     }
+
+    /// The first members in which a directory differs from what it was.
+    fn members(&self, source: Source, old: Digest) -> Arc<[String]> {
+        let Some(new) = self.evaluation.digest(source) else { return Arc::default() };
+        if !(old.is_directory() && new.is_directory()) {
+            return Arc::default();
+        }
+        let mut known = self.members.borrow_mut();
+        let members = known.entry([old, new]).or_insert_with(|| {
+            let storage = &self.evaluation.storage;
+            let was = storage.inputs().expected(old);
+            let was = was.and_then(|(file, _)| storage.values().manifest(&file.name, &old));
+            // What cannot be read is only not told.
+            let was = was.ok().flatten();
+            let is = self.evaluation.manifest(source);
+            was.zip(is).map_or_else(Arc::default, |(was, is)| first_differences(&was, &is))
+        });
+        Arc::clone(members)
+    }
+}
+
+/// The greatest number of members of a directory that are named.
+const MEMBERS: usize = 5;
+
+/// The first differences of directories, in words.
+fn first_differences(was: &Manifest, is: &Manifest) -> Arc<[String]> {
+    let all = was.differences(is);
+    let named = all.iter().take(MEMBERS).map(ToString::to_string);
+    let more = all.len().saturating_sub(MEMBERS);
+    named.chain((more > 0).then(|| format!("{more} more differ"))).collect()
 }
 
 impl Comparison<'_> {

@@ -84,8 +84,8 @@ fn diagnose_programs(executable: bool) -> Diagnosis {
         return Diagnosis::ok(probe, "an output that is a program can be started");
     }
     Diagnosis::ok(probe, "no program can be started from there (noexec)")
-        .note("a computation that starts an output of another one fails; all others work")
-        .hint("let it copy the program before, or mount the file system without noexec")
+        .broken("no isolated computation can be executed: its exec is started from the storage")
+        .hint("mount the file system without noexec, or give a storage elsewhere")
 }
 
 /// Probes whether a copy shares its blocks with the original.
@@ -348,7 +348,7 @@ mod tests {
     #[test]
     fn what_cannot_be_started_or_copied_is_told() {
         assert_eq!(diagnose_programs(true).grade(), None);
-        assert_eq!(diagnose_programs(false).grade(), Some(Grade::Note));
+        assert_eq!(diagnose_programs(false).grade(), Some(Grade::Broken));
         assert!(summary(&diagnose_copies(true, true)).1.contains("shares its blocks"));
         assert_eq!(diagnose_copies(false, true).grade(), None);
         assert_eq!(diagnose_copies(false, false).grade(), Some(Grade::Broken));

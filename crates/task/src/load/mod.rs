@@ -40,6 +40,7 @@ use ce_model::access::Access;
 use ce_model::digest::ObjectId;
 use ce_model::exit::Explain;
 use ce_model::expression::{Mistake, Parsed};
+use ce_model::leftovers::is_leftover;
 use ce_model::name::{ComputationName, InputName, TaskName};
 use ce_model::suggest::nearest;
 use ce_model::system_hints;
@@ -357,7 +358,8 @@ fn read(
     // Without a commit there is nothing to differ from.
     let changes = commit.as_ref().and_then(|_| findings.note(here, source.changes()));
     let Changes { changed, ignored, .. } = changes.unwrap_or_default();
-    ignored.iter().for_each(|path| findings.warning(path, WarningKind::Ignored));
+    let ignored = ignored.iter().filter(|path| !is_leftover(path));
+    ignored.for_each(|path| findings.warning(path, WarningKind::Ignored));
     if loaded_from == LoadedFrom::WorkTree(Uncommitted::Warn) && !changed.is_empty() {
         findings.warning(here, WarningKind::Uncommitted(changed.clone()));
     }

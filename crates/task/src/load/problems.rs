@@ -10,6 +10,7 @@ use ce_model::declaration::DeclarationError;
 use ce_model::exit::Explain;
 use ce_model::expression::{Mistake, unknown_name_hint};
 use ce_model::humanize::counted;
+use ce_model::leftovers::is_leftover;
 use ce_model::name::NameError;
 use ce_model::resources::{AmountError, Resource};
 use ce_model::slice::{MAX_ARITY, SliceError};
@@ -491,7 +492,7 @@ impl Explain for LoadFault {
             Self::Elsewhere => "commit a file there that does the same, instead of the link",
             Self::NoSubmodule(_) => "name a commit: TREE('LIB' 'v1'), or inputs/00-revision",
             Self::UncommittedFile => "git add and git commit it, or evaluate with --dirty",
-            Self::Uncommitted(_) => committing(),
+            Self::Uncommitted(files) => committing(files),
             Self::Filtered { .. } => {
                 "run git status: it starts the filter, and notes unchanged files in the index"
             }
@@ -564,7 +565,7 @@ impl Explain for WarningKind {
         let hint = match self {
             Self::Unread => "remove it, or correct its name",
             Self::Ignored => "move it elsewhere, or take its name out of .gitignore and commit it",
-            Self::Uncommitted(_) => committing(),
+            Self::Uncommitted(files) => committing(files),
             Self::Unneeded(_) => "remove it, or name it in the workflow",
             Self::MoreLines => "remove the other lines",
             Self::Lookalike(_) => "spell them alike if one level is meant",
@@ -723,7 +724,15 @@ pub(super) fn place(path: &Path, line: Option<usize>) -> String {
     }
 }
 
-/// Returns advice for files with uncommitted changes.
-pub(super) const fn committing() -> &'static str {
-    "git add and git commit them, or evaluate with --dirty"
+/// Returns advice for files with uncommitted changes. Nobody is to commit what an editor or an interpreter has left.
+fn committing(files: &[PathBuf]) -> &'static str {
+    match files.iter().filter(|path| is_leftover(path)).count() {
+        0 => "git add and git commit them, or evaluate with --dirty",
+        left if left == files.len() => {
+            "remove what other programs have left there, or name it in .gitignore"
+        }
+        _ => {
+            "remove what other programs have left there, or name it in .gitignore; git add and git commit the others, or evaluate with --dirty"
+        }
+    }
 }
