@@ -19,8 +19,13 @@ use ce_history::collect::{self, Candidate, CollectRequest, Fate};
 use ce_history::{History, InputTexts};
 use ce_model::exit::{Exit, Explain};
 use ce_model::humanize::{counted, parse_count};
+use ce_model::name::ComputationName;
+use ce_model::resources::parse_size;
+use ce_model::suggest::nearest;
 use ce_report::{self as report, CandidateTotals, say};
-use ce_storage::{Entry, KnownRepositories, Pins, RepositoryRecord, Storage, StorageError, Survey};
+use ce_storage::{
+    Entry, KnownRepositories, Pins, Record, RepositoryRecord, Storage, StorageError, Survey,
+};
 
 /// List unused results, by task; with --delete, collect them
 ///
@@ -59,7 +64,7 @@ pub(super) struct Gc {
 
     /// Make outputs away that this results repository has: they are removed, their records stay, and they come back by ce pull or
     /// by being executed again
-    #[arg(long, value_name = "REPOSITORY", conflicts_with_all = RULES, value_hint = clap::ValueHint::DirPath)]
+    #[arg(long, value_name = "REPOSITORY", group = MAKING_AWAY, conflicts_with_all = RULES, value_hint = clap::ValueHint::DirPath)]
     published: Vec<String>,
 
     /// How many of the repositories of --published must have an output [default: 1]
@@ -72,8 +77,16 @@ pub(super) struct Gc {
 
     /// Make outputs away that can be made again: their executions were isolated, and all that they read is here or can be made
     /// again
-    #[arg(long, conflicts_with_all = RULES)]
+    #[arg(long, group = MAKING_AWAY, conflicts_with_all = RULES)]
     recomputable: bool,
+
+    /// With --published or --recomputable: only outputs of this computation; give it again for more of them
+    #[arg(long, value_name = "NAME", requires = MAKING_AWAY)]
+    only: Vec<ComputationName>,
+
+    /// With --published or --recomputable: only results of calls whose outputs are larger: 500K, 20M, 1G
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, requires = MAKING_AWAY)]
+    larger: Option<u64>,
 
     /// List the repositories that are recorded to use the storage, and do nothing else
     #[arg(long, conflicts_with_all = OTHERS)]
@@ -96,7 +109,7 @@ pub(super) struct Gc {
 }
 
 /// Options that have no meaning where nothing is collected.
-const OTHERS: [&str; 9] = [
+const OTHERS: [&str; 11] = [
     "keep",
     "no_keep",
     "older",
@@ -106,7 +119,12 @@ const OTHERS: [&str; 9] = [
     "copies",
     "believe",
     "recomputable",
+    "only",
+    "larger",
 ];
+
+/// The options that make outputs away.
+const MAKING_AWAY: &str = "making-away";
 
 /// Options that say which commits keep results; of what is away, the record is kept in any case.
 const RULES: [&str; 2] = ["keep", "no_keep"];
@@ -191,6 +209,9 @@ impl Gc {
     fn make_away(&self, storage: &Storage, out: &mut dyn Write) -> Result<Exit, Error> {
         let history = History::read(storage)?.with_recipes(storage)?;
         let mut candidates = collect::evictable(storage, &history, self.since())?;
+        self.warn_of_unknown(&history);
+        // What is not chosen stays, so others can be made from it again.
+        candidates.retain(|it| self.chooses(it));
         if self.recomputable {
             candidates = collect::recomputable(storage, &history, candidates)?;
         }
@@ -210,6 +231,28 @@ impl Gc {
             Self::not_in_use(storage, &history, candidates)?
         };
         self.tell((storage, &history), (&candidates, &texts), ["made away", "make away"], out)
+    }
+
+    /// Says which computations of --only have no call here.
+    fn warn_of_unknown(&self, history: &History) {
+        let calls = history.results().iter().filter_map(|(_, record)| match record {
+            Record::Call(call) => Some(&call.computation),
+            Record::Job(_) | Record::Table(_) | Record::TaskInput(_) => None,
+        });
+        let known: HashSet<&ComputationName> = calls.collect();
+        for name in self.only.iter().filter(|name| !known.contains(name)) {
+            let known: Vec<String> = known.iter().map(ToString::to_string).collect();
+            let hint = nearest(name.as_str(), &known).map(|it| format!("did you mean {it}?"));
+            let hint = hint.unwrap_or_else(|| "ce log lists calls".to_owned());
+            say("ce", &format_args!("warning: no call of {name} is recorded\n  try: {hint}"));
+        }
+    }
+
+    /// Whether outputs of a call are among those that are to be made away.
+    fn chooses(&self, candidate: &Candidate<'_>) -> bool {
+        let Record::Call(call) = candidate.record else { return false };
+        (self.only.is_empty() || self.only.contains(&call.computation))
+            && self.larger.is_none_or(|size| candidate.bytes > size)
     }
 
     /// The texts that candidates are known by, if they are listed. They are read before they are taken away.

@@ -222,6 +222,48 @@ fn what_can_be_made_again_need_not_be_here() {
     assert_eq!(lab.output(), "y\n".to_owned() + &"x\n".repeat(8));
 }
 
+#[test]
+fn outputs_to_be_made_away_are_chosen_by_computation_and_size() {
+    if !is_possible() {
+        return;
+    }
+    let lab = chain().isolated();
+    lab.ce_run(&[]).exit(0).says("4 calls: 4 computed");
+    let list = |options: &[&str]| {
+        let ran = gc(&lab, &[&["--recomputable"], options].concat()).exit(0);
+        let lines = ran.lines().into_iter().filter_map(|line| line.rsplit_once("/storage/"));
+        lines.map(|(_, name)| name.split('/').next().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(list(&["--only=second"]), ["c_second"]);
+    assert_eq!(list(&["--only=second", "--only=third"]), ["c_second", "c_third"]);
+    assert_eq!(list(&["--larger=1K"]), [""; 0]);
+    let told = gc(&lab, &["--recomputable", "--only=secnd"]).exit(0);
+    told.says("warning: no call of secnd is recorded\n  try: did you mean second?");
+    gc(&lab, &["--only=second"]).exit(2).says("--recomputable");
+    gc(&lab, &["--recomputable", "--only=second", "--delete"]).exit(0).says("made away 1 result");
+    lab.ce_run(&["-n"]).exit(0).says("1 away");
+}
+
+#[test]
+fn links_of_results_that_were_taken_over_count_once() {
+    if !is_possible() {
+        return;
+    }
+    let lab = chain().isolated();
+    lab.ce_run(&[]).exit(0);
+    let all = ["--no-keep", "--older=0s"];
+    let sum = |lab: &Lab| {
+        let ran = gc(lab, &all).exit(0);
+        let last = ran.stderr.lines().last().unwrap();
+        let (_, sum) = last.split_once(": ").unwrap();
+        sum.split_once(" results: ").unwrap().1.split(',').next().unwrap().to_owned()
+    };
+    let once = sum(&lab);
+    let lab = lab.file("README", "").commit_again();
+    lab.ce_run(&[]).exit(0).says("4 calls: 4 taken over");
+    assert_eq!(sum(&lab), once);
+}
+
 /// A chain of calls that are isolated: `first`, `second` and `third`.
 fn chain_with(file: &str, text: &str) -> Lab {
     let lab = chain().file(file, text).commit_again().isolated();

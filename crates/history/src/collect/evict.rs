@@ -50,7 +50,7 @@ pub fn evictable<'a>(
         if is_young || stay.contains(entry) || !may_leave || !is_here(storage, entry, record)? {
             continue;
         }
-        let (bytes, seconds) = (bytes(record), seconds(history, record));
+        let (bytes, seconds) = (bytes(history, record), seconds(history, record));
         candidates.push(Candidate { entry, record, bytes, seconds });
     }
     Ok(candidates)

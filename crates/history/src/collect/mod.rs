@@ -44,7 +44,7 @@ pub struct Candidate<'a> {
     pub entry: &'a Entry,
     /// Its record.
     pub record: &'a Record,
-    /// The size of its own files, in bytes.
+    /// The size of its own files, in bytes. Links count once.
     pub bytes: u64,
     /// The duration of its execution, in seconds; 0 if it was not executed.
     pub seconds: f64,
@@ -97,7 +97,7 @@ pub fn candidates<'a>(
     let kept = history.with_origins(kept.into_iter());
     let mut candidates = Vec::new();
     for ((entry, record), _) in history.results().iter().zip(kept).filter(|(_, kept)| !kept) {
-        let (bytes, seconds) = (bytes(record), seconds(history, record));
+        let (bytes, seconds) = (bytes(history, record), seconds(history, record));
         candidates.push(Candidate { entry, record, bytes, seconds });
     }
     Ok(candidates)
@@ -135,8 +135,10 @@ pub fn groups<'a>(history: &'a History, candidates: &'a [Candidate<'a>]) -> Vec<
     groups.into_iter().map(|((_, tasks), candidates)| Group { tasks, candidates }).collect()
 }
 
-fn bytes(record: &Record) -> u64 {
+/// The size of the files of a result, in bytes. Links to those of another recorded result count there.
+fn bytes(history: &History, record: &Record) -> u64 {
     match record {
+        Record::Call(call) if is_copy(history, call) => 0,
         Record::Call(call) => {
             // The sizes in a spoiled record may be arbitrarily large.
             call.outputs.iter().map(|output| output.digest.total()).fold(0, u64::saturating_add)
@@ -152,16 +154,19 @@ fn bytes(record: &Record) -> u64 {
     }
 }
 
+/// Whether a result was taken over from another recorded one: its outputs are links to those.
+fn is_copy(history: &History, call: &CallRecord) -> bool {
+    let source = call.origin.taken_over().and_then(Entry::of_short);
+    source.is_some_and(|source| history.has(&source))
+}
+
 /// The duration of the execution, in seconds; 0 for a result that was taken over from a present
 /// one.
 fn seconds(history: &History, record: &Record) -> f64 {
-    let Record::Call(call) = record else { return 0.0 };
-    let source = call.execution().and_then(|execution| execution.taken_over.as_deref());
-    let source = source.and_then(Entry::of_short);
-    if source.is_some_and(|source| history.has(&source)) {
-        return 0.0;
+    match record {
+        Record::Call(call) if !is_copy(history, call) => call.seconds().unwrap_or_default(),
+        Record::Call(_) | Record::Job(_) | Record::Table(_) | Record::TaskInput(_) => 0.0,
     }
-    call.seconds().unwrap_or_default()
 }
 
 /// The calls that are suspended, whether or not the index has them.
