@@ -1,7 +1,7 @@
 //! What a collection keeps: on random histories, everything that `ce run -n` would use at any reachable commit; and nothing that only
 //! deleted branches could use.
 //!
-//! `CE_SEED=17 cargo test retention` tries the history of one seed only, `CE_TIMES=100` a hundred times as many: 300 of them.
+//! `CE_SEED=17 cargo test retention` tries the history of one seed only, `CE_TIMES=60` sixty times as many: 300 of them.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
@@ -16,7 +16,7 @@ use crate::program::Ran;
 use crate::properties::Case;
 
 /// The number of histories that are tried in the everyday suite.
-const HISTORIES: u64 = 3;
+const HISTORIES: u64 = 5;
 
 /// The values of the only input that a task may have.
 const GIVEN: [&str; 2] = ["given-0\n", "given-1\n"];
