@@ -164,7 +164,7 @@ impl<'a> CallLauncher<'a> {
         }
         let request = LaunchRequest {
             name,
-            // What is granted is what the computation says: others may have written the record.
+            // Takes `access` from the computation: others may have written the record.
             computation: &Computation { access: exported.access.clone(), ..computation_of(record) },
             sources: &record.inputs.iter().map(stored_value).collect::<Vec<_>>(),
             resources: &Resources::default(),

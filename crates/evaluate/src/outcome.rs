@@ -122,7 +122,7 @@ pub enum Unfinished {
     /// Each time, the worker that executed it ended; in words, how the last one did.
     #[error("it was lost: {0}")]
     Lost(String),
-    /// Git does not have any more what it is executed from or reads: a commit was pruned, or a repository moved.
+    /// Git no longer has the code or an input of the call: a commit was pruned, or a repository moved.
     #[error("it was lost: {why}")]
     Unreadable {
         /// The cause, in words.
@@ -239,7 +239,7 @@ pub enum CallError {
     /// It is suspended, and its `status` says neither that it is to be continued nor that it is not.
     #[error("it is suspended, and of its file status, {}{}", .0.status, said(.1.as_deref()))]
     Asked(Box<ce_executor::Failed>, Option<String>),
-    /// Its record says what is executed when it is asked or cancelled, and others may have written that.
+    /// Others may have written its record, which decides what is executed when it is asked or cancelled.
     #[error("this user has not begun it, or its record was changed")]
     NotOwn,
     /// `exec` could not be executed.

@@ -1,4 +1,4 @@
-//! Sealing what an execution has made, which takes long if it is large: signals and the time limit of the call end that as they end
+//! Sealing of the outputs of an execution, which takes long if they are large: signals and the time limit of the call end it as they end
 //! the execution.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use ce_storage::{PublishError, StageProgress, StorageError};
 /// The time between two looks.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// What may end the sealing of a stage whose execution has ended.
+/// Ends the sealing of a stage, after its execution, on a signal or at the time limit of the call.
 pub(super) struct SealingWatch<'a> {
     executor: &'a dyn Executor,
     /// The time limit of the call, and when it is over.
@@ -49,8 +49,8 @@ impl<'a> SealingWatch<'a> {
         Self { executor, limit, progress, is_long, is_over_time }
     }
 
-    /// Does something with the stage, which fails as interrupted once the user does not want to wait any longer, or the time of the
-    /// call is over. Once a second, `tell` gets the name of what is being read. What is short is not watched.
+    /// Acts on the stage. The action fails as interrupted once the user does not want to wait any longer, or the time limit of the call is
+    /// over. Once a second, `tell` gets the name of the file that is being read. Short actions are not watched.
     pub(super) fn during<T>(&self, tell: impl Fn(String) + Send, act: impl FnOnce() -> T) -> T {
         let result = thread::scope(|scope| {
             let (done, over) = channel::<()>();
@@ -70,7 +70,7 @@ impl<'a> SealingWatch<'a> {
             drop(done);
             result
         });
-        // What is done with the stage from now on is not ended by the time limit of the call, even if that was over at the last moment.
+        // The time limit of the call does not end later actions on the stage, even if it was over at the last moment.
         if self.is_over_time.load(Ordering::SeqCst) && !self.executor.is_killed() {
             self.progress.go_on();
         }

@@ -188,7 +188,7 @@ impl<'a> SuspendedCalls<'_, 'a> {
             recorded,
             code: None,
         };
-        // Without a key, nobody can ask it where others may write.
+        // Without a code, the call cannot be asked in a storage that others may write.
         record.code = own_key().map(|key| record.code_of(name, &key));
         Ok(Suspension { name: name.clone(), record })
     }

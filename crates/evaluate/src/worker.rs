@@ -65,7 +65,7 @@ pub enum WorkerEvent<'a> {
     Began(&'a Ticket),
     /// It has answered a ticket; `None` if another worker may have it.
     Ended(&'a Ticket, Option<&'a TicketEnd>),
-    /// It does not execute a ticket, which is not what a run of a user with a key has written: why.
+    /// It refuses a ticket that no run of a user with a key has written, for this reason.
     Distrusted(&'a str),
 }
 

@@ -46,7 +46,7 @@ pub struct WorkerQueue {
 
 struct QueueWatch {
     storage: Arc<Storage>,
-    /// What tickets are signed with, and answers have to be.
+    /// The key that signs tickets, and must sign answers.
     key: SecretKey,
     /// The executor, which knows whether the user has asked to stop.
     executor: Arc<dyn Executor>,

@@ -554,7 +554,7 @@ pub(super) fn is_readable(path: &Path, size: u64) -> bool {
 ///
 /// # Errors
 ///
-/// Fails if the user asked to stop. A file that cannot be read is no object.
+/// Fails if the user asked to stop. Returns false for a file that cannot be read.
 fn is_object(storage: &Storage, path: &Path, pointer: &LfsPointer) -> Result<bool, ResultsError> {
     let file = if has_size(path, pointer.size) { File::open(path).ok() } else { None };
     let Some(mut file) = file else { return Ok(false) };

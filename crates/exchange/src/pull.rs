@@ -578,7 +578,7 @@ fn new_results(
             pulled.refuse(entry.short(), why);
             continue;
         }
-        // The other outputs of a job are those of its calls.
+        // All other outputs of a job are outputs of its calls.
         let is_job = matches!(record, Record::Job(_));
         let files = if is_job { record.literals() } else { files };
         match in_repository(finder, files, request.sizes())? {

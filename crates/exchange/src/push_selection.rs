@@ -536,7 +536,7 @@ pub(super) struct SharedResult {
 pub(super) struct SharedFile {
     /// The file that the record promises.
     pub(super) file: ExpectedFile,
-    /// Its path in the repository; none if it is there by another result, such as the directory of a job that a call has made.
+    /// Its path in the repository. `None` if another result puts it there: a call, for example, whose output is the directory of a job.
     pub(super) path: Option<String>,
     /// Whether it is too large. Then it stays here, and the result is there without it.
     pub(super) stays: bool,

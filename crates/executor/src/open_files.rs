@@ -1,4 +1,4 @@
-//! The limit of open files of this process: it is raised as far as executions need it, and they get back what the user has set.
+//! The limit of open files of this process. It is raised as far as executions need it; they get the user's own limit back.
 //!
 //! Programs that close all files that they may have, or wait by `select`, take a high limit badly. So it is raised no further, and not
 //! inherited.
@@ -19,7 +19,7 @@ const DIRECTORIES: u64 = 200;
 /// The files of an execution: the pipes of its launcher, its lease, and those that are open while it begins and ends.
 const EACH: u64 = 6;
 
-/// The variable with which a launcher is told the limit that executions have.
+/// The variable that passes the limit of executions to a launcher.
 const VARIABLE: &str = "COMPEVAL_OPEN_FILES";
 
 /// The limit that the user has set, if it was raised.

@@ -216,7 +216,8 @@ impl Drop for TerminalRelay {
     }
 }
 
-/// Passes bytes on as they come, until there are no more, or nobody takes them: a terminal without any process is an error.
+/// Copies bytes as they arrive, until the input ends or cannot be read, or the output cannot be written. A terminal without any process is
+/// a read error.
 fn pass(from: &mut dyn Read, to: &mut dyn Write) {
     let mut piece = [0; 4096];
     loop {

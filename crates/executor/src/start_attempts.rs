@@ -1,7 +1,7 @@
 //! Attempts to start executions where processes, memory or open files are used up: fewer run at once then.
 //!
-//! While executions of this process run, an attempt that failed waits for the end of one of them. While none does, attempts go on for a
-//! few seconds, since what others have taken may come back. All attempts share these seconds, until one succeeds.
+//! While executions of this process run, a failed attempt waits until one of them ends. Otherwise attempts go on for a few seconds, since
+//! other processes may free what they use. All attempts share these seconds, until one succeeds.
 
 use std::io;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

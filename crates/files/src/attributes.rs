@@ -1,5 +1,5 @@
-//! Attributes of files and directories that are no part of a value: owner, mode, flags, extended attributes, access control lists
-//! and times. Whatever a computation sets them to, a sealed file or directory has those of this run, so a reader sees only the value.
+//! Attributes of files and directories that are not part of a value: owner, mode, flags, extended attributes, access control lists and
+//! times. Sealing replaces the attributes that a computation has set by those of this run, so a reader sees only the value.
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -59,7 +59,7 @@ impl<'a> Sealing<'a> {
     ///
     /// # Errors
     ///
-    /// Fails with `EPERM` or `EACCES` if something of it cannot be taken away: then a copy has none of it.
+    /// Fails with `EPERM` or `EACCES` if an attribute cannot be removed. A copy of the file does not have it.
     pub fn set(&mut self, file: impl AsFd, mode: Mode) -> Result<(), Errno> {
         let file = file.as_fd();
         clear_flags(file)?;
@@ -132,7 +132,7 @@ fn remove_extended_attributes(file: BorrowedFd<'_>, stat: &Stat) -> Result<bool,
     let mode = stat.st_mode & 0o777 | 0o600;
     fchmod(file, Mode::from_raw_mode(mode))?;
     if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
-        // Nobody needs a privilege to take away capabilities like this.
+        // Removing capabilities in this way needs no privilege.
         fchown(file, Some(Uid::from_raw(stat.st_uid)), None)?;
     }
     for name in made {

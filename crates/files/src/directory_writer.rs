@@ -19,7 +19,7 @@ use crate::beneath::{ForeignEntry, each_entry, open_directory, open_listed, remo
 use crate::manifest::Scan;
 use crate::umask::for_user;
 
-/// The modes of new files and directories, of which the user's mask takes some away.
+/// The modes of new files and directories, before the user's umask is applied.
 const FILE: u32 = 0o666;
 const DIRECTORY: u32 = 0o777;
 
@@ -158,7 +158,7 @@ impl DirectoryWriter {
         Ok(symlinkat(target, dir, name)?)
     }
 
-    /// Moves an entry to a place where nothing is, or to that of a file or an empty directory.
+    /// Moves an entry to a free path, or replaces a file or an empty directory.
     ///
     /// # Errors
     ///
@@ -233,11 +233,11 @@ impl DirectoryWriter {
         Ok(is_empty)
     }
 
-    /// Opens a file to read it. A link, FIFO, device or directory is none.
+    /// Opens a file for reading.
     ///
     /// # Errors
     ///
-    /// Fails if there is no file of that name.
+    /// Fails if the path is missing, or is a link, FIFO, device or directory.
     pub fn file(&self, path: &str) -> io::Result<File> {
         let (dir, name) = self.locate(path)?;
         let flags =

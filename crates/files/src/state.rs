@@ -33,7 +33,7 @@ const LEFT: Duration = Duration::from_secs(30 * 24 * 3600);
 /// An error of the user's private files.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
-    /// There is no home.
+    /// Neither `HOME` nor `XDG_STATE_HOME` is a directory.
     #[error("there is no place for private files: neither HOME nor XDG_STATE_HOME is a directory")]
     NoPlace,
     /// Somebody else may read or change it.
@@ -100,7 +100,7 @@ fn private(dir: &Path) -> Result<(), StateError> {
 ///
 /// # Errors
 ///
-/// Says which of both is not so.
+/// The error says which of the two conditions does not hold.
 pub fn check_private(dir: &Path) -> Result<(), StateError> {
     let found = dir.symlink_metadata();
     let found = found.map_err(|source| StateError::Io { path: dir.to_owned(), source })?;
@@ -158,7 +158,7 @@ impl fmt::Debug for SecretKey {
 }
 
 impl SecretKey {
-    /// The absolute path of the file of a key: this one, or else that of the user's own.
+    /// Returns the absolute path of a key file: this one, or else the user's own.
     ///
     /// # Errors
     ///
@@ -201,7 +201,7 @@ impl SecretKey {
         Blake3::keyed(&self.0, parts)
     }
 
-    /// Whether a code is that of these parts.
+    /// Whether a code is the keyed hash of these parts.
     pub fn has_signed(&self, parts: &[&[u8]], code: &Blake3) -> bool {
         self.sign(parts).is_same(code)
     }

@@ -17,7 +17,7 @@ use rustix::process::umask;
 /// The umask with which the program was started, once it was taken.
 static TAKEN: OnceLock<Mode> = OnceLock::new();
 
-/// What threads do now that need one umask or the other.
+/// The numbers of threads that currently need each umask.
 static USES: Mutex<Uses> = Mutex::new(Uses { exact: 0, user: 0 });
 
 /// Notified when the last one of a kind has ended.

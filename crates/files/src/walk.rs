@@ -239,9 +239,9 @@ pub fn open_below(directory: BorrowedFd<'_>, path: &Path) -> io::Result<OwnedFd>
     Ok(walk.end())
 }
 
-/// Whether nobody but a user and root can lead a path to a directory elsewhere, or change what is in that: all directories on the way, and
-/// on that of its links, belong to one of both, and others may write in none. In one whose entries only their owners may remove, they may
-/// if the next entry on the way belongs to one of both. What cannot be looked at may be in reach.
+/// Whether only a user and root can redirect the path of a directory, or change its entries. All directories on the path, and on the
+/// targets of its links, must belong to the user or root, and others must not be able to write in them. A sticky directory may be writable
+/// if the next entry on the path belongs to the user or root. A directory that cannot be examined counts as in reach.
 pub fn is_out_of_reach(path: &Path, user: u32) -> bool {
     let is_owner = |it: &Stat| it.st_uid == user || is_root(it.st_uid);
     let check = || -> io::Result<bool> {
@@ -261,7 +261,7 @@ pub fn is_out_of_reach(path: &Path, user: u32) -> bool {
 /// The number by which a namespace of users shows those that it does not have.
 const UNKNOWN_USER: u32 = 65534;
 
-/// Whether a number is that of root. In a container that does not have root, its directories seem to belong to an unknown user.
+/// Whether a user id is root's. In a container that does not have root, root's directories seem to belong to an unknown user.
 fn is_root(user: u32) -> bool {
     let has_root = || {
         let map = fs::read_to_string("/proc/self/uid_map");

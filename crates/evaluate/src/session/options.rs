@@ -67,11 +67,11 @@ pub struct RunOptions {
 /// Whether computations are isolated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IsolationPolicy {
-    /// They are not.
+    /// Computations are not isolated.
     Off,
-    /// They are unless the host has no namespaces.
+    /// Computations are isolated unless the host has no namespaces.
     IfPossible,
-    /// They are, or nothing is executed.
+    /// Computations are isolated; without isolation, nothing is executed.
     Required,
 }
 
@@ -222,8 +222,8 @@ pub(super) fn local(
 }
 
 impl RunOptions {
-    /// The same with fewer executions at once, if the limit of open files allows no more; this is told then. It is raised as far as
-    /// that is possible.
+    /// Raises the limit of open files as far as possible. If it is still too low, warns the user and returns options with fewer executions
+    /// at once.
     pub(super) fn within_open_files(&self) -> Self {
         if self.place != Place::Here {
             return self.clone();

@@ -97,7 +97,7 @@ impl Local {
         Self { host, gpus: Arc::new(Gpus::in_directory(directory)), ..self }
     }
 
-    /// Executes nothing without isolation, if that is required: also if this host has no namespaces.
+    /// Sets whether isolation is required: then nothing is executed without it, even on a host without namespaces.
     #[must_use]
     pub fn requiring_isolation(self, requires_isolation: bool) -> Self {
         Self { requires_isolation, ..self }
@@ -117,8 +117,8 @@ impl Local {
         Self { allocation, ..self }
     }
 
-    /// The sandbox, if one is wanted, unless this host has answered that it has no namespaces. What cannot be found out for now does
-    /// not decide: executions are isolated then, or lost.
+    /// Returns the sandbox if one is wanted, unless this host has answered that it has no namespaces. Without an answer, executions are
+    /// isolated or lost.
     fn isolating_sandbox(&self) -> Option<&Sandbox> {
         let is_cancelled = || self.groups.is_cancelled();
         let is_refused =

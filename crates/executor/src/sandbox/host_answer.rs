@@ -1,8 +1,8 @@
-//! What the failed start of a launcher says about the host: that it has no namespaces, or nothing.
+//! Decides whether a launcher failed to start because the host has no namespaces.
 //!
-//! A host that has none refuses a named step of the launcher with a named error, every time. All other failures pass: processes, memory
-//! or descriptors are used up, or somebody has killed the launcher. Who takes one of these for an answer executes without isolation,
-//! which an isolated computation could bring about for the next run.
+//! A host without namespaces refuses a named step of the launcher with a named error, every time. All other failures are temporary:
+//! processes, memory or descriptors are used up, or somebody has killed the launcher. If one of these counted as an answer, an isolated
+//! computation could turn isolation off for the next run.
 
 use std::fs;
 use std::io;
@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use super::SandboxError;
 
-/// The errors by which a kernel refuses what it has not, or does not allow.
+/// The errors of a kernel that lacks a feature, or does not allow it.
 const REFUSALS: [Errno; 4] = [Errno::PERM, Errno::ACCESS, Errno::NOSYS, Errno::INVAL];
 
 /// The step that makes namespaces.
@@ -41,8 +41,8 @@ const USER_MAPS: [&str; 3] = ["/proc/self/setgroups", "/proc/self/uid_map", "/pr
 /// The limits of the kinds of namespaces that a launcher makes.
 const LIMITS: [&str; 6] = ["user", "mnt", "uts", "net", "pid", "ipc"];
 
-/// Whether an error is an answer of the kernel: it has no namespaces, or does not allow them. One that is out of them for now has,
-/// unless its limit is zero.
+/// Whether an error shows that the kernel has no namespaces, or does not allow them. A kernel whose namespaces are used up for now does
+/// have them, unless its limit is zero.
 pub(super) fn is_refusal(error: &io::Error) -> bool {
     refuses(error.raw_os_error(), is_limit_zero)
 }

@@ -155,7 +155,7 @@ fn close(number: RawFd) {
     let _closed = nix::unistd::close(number);
 }
 
-/// Leaves the standard streams for a file that has nothing, and from which nothing is heard.
+/// Redirects the standard streams to the null device.
 pub(super) fn leave_streams(null: &File) -> Result<(), StepError> {
     [dup2_stdin, dup2_stdout, dup2_stderr]
         .into_iter()

@@ -92,14 +92,14 @@ pub(super) fn make_private(mount: &Path) -> rustix::io::Result<()> {
 pub(super) fn open_source(bind: &Bind) -> Result<OwnedFd, StepError> {
     match bind.id {
         Some(id) => open_verified(&below(OLD, &bind.source), id).map_err(at(VERIFY, &bind.source)),
-        // What has become a link meanwhile leads nowhere.
+        // A path that has become a link meanwhile is not followed.
         None => {
             open_below(open_place(OLD)?.as_fd(), &bind.source).map_err(at("find", &bind.source))
         }
     }
 }
 
-/// Gives a mount a place, which is no link.
+/// Attaches a mount at a path. A link there is not followed.
 pub(super) fn attach(mount: &OwnedFd, target: &Path) -> rustix::io::Result<()> {
     move_mount(mount, "", CWD, target, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
 }
@@ -243,7 +243,7 @@ impl Mount {
             || self.is_hidden(all)
     }
 
-    /// Whether another mount, on the same one, is between it and its name; or between what it is on and the name of that.
+    /// Whether another mount hides its name: one on the same parent whose name is a prefix of this one, or one that hides the parent.
     fn is_hidden(&self, all: &[Self]) -> bool {
         let is_behind = all.iter().any(|other| {
             other.parent == self.parent

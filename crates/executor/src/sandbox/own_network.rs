@@ -13,8 +13,8 @@ use rustix::thread::UnshareFlags;
 
 use super::launcher_processes::{OLD, StepError, at, below, unshare};
 
-/// The counters of a namespace, and what stays there without a socket. Nobody can use a socket to reach anything, or try to, so that none of
-/// them changes.
+/// The counters of a namespace, and the state that stays there without a socket. Every use of a socket to reach something, even a failed
+/// one, changes one of them.
 const COUNTERS: [&str; 4] = ["dev", "snmp", "snmp6", "ip6_flowlabel"];
 
 /// The largest text of counters that is compared.
@@ -45,7 +45,7 @@ impl OwnNetwork {
         Ok(Self { counters })
     }
 
-    /// Whether nobody has used it.
+    /// Whether the network is unused: no counter has changed.
     pub(super) fn is_unused(&self) -> bool {
         self.counters.iter().all(|(file, text)| !text.is_empty() && read(file) == *text)
     }

@@ -373,7 +373,7 @@ pub(super) fn prepare_shared(
     devices: &[PathBuf],
     nobody: bool,
 ) -> Result<Vec<SystemPart>, StepError> {
-    // What is mounted on the host later, as on demand, is found. What is shown to executions stays as it is.
+    // Later mounts of the host, such as those on demand, are found. Executions see no change.
     let follow = MountPropagationFlags::REC | MountPropagationFlags::DOWNSTREAM;
     mount_change("/", follow).map_err(at("make private the mounts below", "/"))?;
     memory("/tmp", c"mode=0755")?;

@@ -225,7 +225,7 @@ const RETURN: u16 = 0x06;
 const ALLOW: u32 = 0x7fff_0000;
 const REFUSE: u32 = 0x0005_0000;
 
-/// What an execution may do that others may not.
+/// The properties of an execution that decide what the filter refuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CallFilter {
     /// Whether it has a network of its own. Sockets are free to reach out if the network of the host is granted.

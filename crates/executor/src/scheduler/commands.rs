@@ -451,7 +451,7 @@ impl Drop for CommandScheduler {
     }
 }
 
-/// Whether a text may be the id of a job: one word that is no option of a command, and not too long for one.
+/// Whether a text may be the id of a job: one word of limited length that does not look like an option.
 fn is_id(text: &str) -> bool {
     (1..=MAX_ID).contains(&text.len())
         && !text.starts_with('-')

@@ -1,4 +1,4 @@
-//! Makes a directory read-only, with everything in it, and takes away what is no part of a value.
+//! Makes a directory and everything in it read-only, and removes attributes that are not part of a value.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -23,8 +23,8 @@ const COPY: &str = ".compeval-copy-";
 /// The makers of the files in a directory that is sealed.
 #[derive(Debug)]
 pub enum Made<'a, 's> {
-    /// A computation: what it has set beside the contents is taken away, and a file that has a name elsewhere, through which it could
-    /// be changed, is replaced by a copy of it, and stays as it is.
+    /// A computation: the attributes that it has set are removed. A file with another name elsewhere, through which it could be changed, is
+    /// replaced by a copy; the file itself stays as it is.
     ByComputation(&'a mut Sealing<'s>),
     /// This program: only modes change. Files may have names elsewhere, in other results.
     Here,

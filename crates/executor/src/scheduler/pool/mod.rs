@@ -27,7 +27,7 @@ const IDLE: Duration = Duration::from_secs(60);
 /// The time after which the reason why workers wait is reported to the user.
 const TOLD: Duration = Duration::from_secs(60);
 
-/// After this time in which even one worker was refused, and none was there, nothing more is submitted.
+/// Submission stops if even single workers are refused for this time while no worker exists.
 const REFUSED: Duration = Duration::from_secs(600);
 
 /// The tickets for workers with certain resources.
@@ -502,7 +502,7 @@ struct WorkerClass {
     stopped: Option<String>,
     /// The most workers of the next submission: half as many as were refused.
     most: u32,
-    /// Since when each submission of one worker was refused while there was none.
+    /// The time since which every submission of a single worker was refused while no worker existed.
     refused_since: Option<Duration>,
     /// Before that nothing is submitted.
     retry_at: Duration,
@@ -582,8 +582,8 @@ impl WorkerClass {
         self.refused_since = None;
     }
 
-    /// The user has too much in the scheduler's queues for so many workers: next time there are half as many. Returns since when even one was
-    /// refused while there was no other.
+    /// Records that a limit on the user's jobs refused these workers: the next submission has half as many. Returns the time since which
+    /// single workers were refused while no other existed.
     fn limited(&mut self, now: Duration, workers: u32, is_alone: bool) -> Option<Duration> {
         self.most = (workers / 2).max(1);
         self.retry_at = now + self.retry.wait();
