@@ -15,7 +15,7 @@ const STARTED: [&str; 2] = [".spawn()", ".output()"];
 /// A method of a type of the project.
 const OWN: &str = "self.spawn()";
 
-/// What is called in processes that have the user's umask, or has another meaning.
+/// Files whose calls run in processes with the user's umask, or have another meaning.
 const EXEMPT: [&str; 9] = [
     "files/umask.rs",
     "executor/isolation_probes.rs",

@@ -497,7 +497,7 @@ impl QueueMessages {
     pub(super) fn warn_stranger(&mut self, worker: &WorkerName) {
         if !mem::replace(&mut self.has_stranger, true) {
             self.add(format!(
-                "warning: answers of the worker {} are ignored: its key is not that of this run\n  try: give both the same --key FILE, if they do not share a home",
+                "warning: answers of the worker {} are ignored: its key differs from the key of this run\n  try: give both the same --key FILE, if they do not share a home",
                 worker.holder()
             ));
         }

@@ -153,8 +153,8 @@ pub(crate) fn output_of(command: &mut Command, input: &[u8]) -> io::Result<Outpu
     output_until(command, input, &|| false)
 }
 
-/// Does the same; a `git` that runs when it is to be stopped is asked to end, and asks what it has started. So is one that prints messages
-/// without end, which is an error: those of a remote repository are passed on by it.
+/// Runs a command likewise. Once `is_stopped` is true, asks a running `git` to end, which asks the programs that it has started. Also asks
+/// a `git` that prints messages without end, and fails: a remote repository may send them.
 pub(crate) fn output_until(
     command: &mut Command,
     input: &[u8],

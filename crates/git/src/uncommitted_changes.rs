@@ -33,8 +33,7 @@ pub struct Changes {
     pub changed: Vec<PathBuf>,
     /// Ignored files, and directories of which everything is ignored; sorted.
     pub ignored: Vec<PathBuf>,
-    /// Changed files that have an external filter, which alone could tell whether they are what Git has made of the recorded ones;
-    /// sorted.
+    /// Changed files with an external filter: only the filter could tell whether Git made them from the recorded ones. Sorted.
     pub filtered: Vec<Filtered>,
     /// Files were read that have not changed, since the index has stats that they no longer have.
     pub is_stale: bool,
@@ -167,8 +166,8 @@ fn is_absent(path: &Path) -> bool {
     path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound)
 }
 
-/// Adds files whose contents are not those of the index. Only a filter can tell what Git would record of some, and that is only known
-/// of Git LFS: the pointer says which object the file is.
+/// Adds files whose contents differ from the index. For some, only a filter can tell what Git would record. The filter of Git LFS is the
+/// only known one: the pointer says which object the file is.
 fn judge_filtered(
     repository: &Repository,
     index: &gix::index::File,

@@ -136,7 +136,7 @@ fn only_a_page_is_replaced() {
     report(&lab, &["../storage"]).exit(0);
     report(&lab, &["../storage"]).exit(0);
     fs::write(lab.path("page.html"), "my own").unwrap();
-    report(&lab, &["../storage"]).exit(2).says("is no page of ce report").says("--force");
+    report(&lab, &["../storage"]).exit(2).says("is not a page of ce report").says("--force");
     assert_eq!(page(&lab), "my own");
     report(&lab, &["--force", "../storage"]).exit(0);
     assert!(page(&lab).starts_with("<!doctype html>"));

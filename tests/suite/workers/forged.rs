@@ -126,8 +126,9 @@ fn an_answer_without_the_key_is_ignored() {
     fs::create_dir(&claims).unwrap();
     fs::rename(ticket, claims.join("1")).unwrap();
     let worker = lab.serve(&["--no-isolate"]);
-    let ran =
-        Ran::new(&lab, run.output()).exit(0).says("are ignored: its key is not that of this run");
+    let ran = Ran::new(&lab, run.output())
+        .exit(0)
+        .says("are ignored: its key differs from the key of this run");
     assert_eq!(ran.stderr.matches("warning: answers of the worker").count(), 1, "{}", ran.stderr);
     lab.dismiss(worker);
     assert_eq!(lab.called(), ["mul"]);

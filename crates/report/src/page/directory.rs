@@ -80,7 +80,7 @@ struct MadeEntry {
 #[derive(Debug, thiserror::Error)]
 pub enum PageError {
     /// The page would replace something else.
-    #[error("{0} is there, and is no page of ce report")]
+    #[error("{0} exists and is not a page of ce report")]
     NotAPage(String),
     /// A file or directory beside the page would replace something else.
     #[error("{0} is there, and is not as ce report has made it")]

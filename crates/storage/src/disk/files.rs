@@ -257,8 +257,8 @@ impl Disk {
         mode | self.shared.unwrap_or(0) & 0o044
     }
 
-    /// Makes a file that a computation has made read-only, and takes away what it has set beside the contents. A file that has another
-    /// name, through which it could be changed, or of which something cannot be taken away, is replaced by a copy. Returns the open
+    /// Seals a file that a computation has made: makes it read-only, and removes the attributes that the computation has set. A copy
+    /// replaces a file that has another name, through which it could be changed, or an attribute that cannot be removed. Returns the open
     /// file.
     pub(crate) fn seal_made<'a>(
         &self,

@@ -78,7 +78,7 @@ pub struct AnswersRead {
     codes: HashSet<Blake3>,
     /// Workers whose claims are signed.
     workers: HashSet<RunName>,
-    /// A worker of which an answer has another code, until somebody asks.
+    /// A worker whose answer has a code of another key, until it is taken.
     stranger: Option<WorkerName>,
 }
 
@@ -337,11 +337,11 @@ pub struct ServedQueue<'a> {
 /// The contents of a claimed ticket.
 #[derive(Debug)]
 pub enum TicketContents {
-    /// What is to be executed, as somebody with a key has written it, and its code, which no other ticket has.
+    /// A ticket that is signed with a known key, and its code, which is unique.
     Signed(Box<Ticket>, Blake3),
     /// Another version of the program has written it.
     OtherFormat,
-    /// Its code is that of no key, or of another ticket.
+    /// Its code was made with an unknown key, or for another ticket.
     Forged,
     /// It was written too long ago.
     Expired,

@@ -288,7 +288,8 @@ impl<'a> Stage<'a> {
         self.clear()
     }
 
-    /// Empties a directory. After an isolated execution, it is a new one: attributes, flags and sizes tell the next one nothing.
+    /// Empties a directory. Replaces it by a new one after an isolated execution, so that the next one sees no attributes, flags or sizes
+    /// of it.
     fn empty(&self, part: &str) -> Result<()> {
         let (disk, path) = (&self.storage.root.disk, self.directory().join(part));
         if !self.is_isolated() && disk.is_empty(&path)? {

@@ -411,7 +411,8 @@ impl SuspensionRecord {
         ComputationVersion { computation, commit, tree, dirty: *dirty }
     }
 
-    /// The code of the call with this name, by the key of a user: of all that says what is executed when it is asked or cancelled.
+    /// Returns the code of the call with this name by the key of a user. It covers all that decides what is executed when the call is asked
+    /// or cancelled.
     pub fn code_of(&self, name: &ResultName, key: &SecretKey) -> Blake3 {
         let Self { computation, commit, tree, dirty, export, .. } = self;
         let Self { inputs, input_names, output_names, access, isolated, .. } = self;
