@@ -6,7 +6,7 @@
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
 use std::rc::Rc;
 
@@ -14,9 +14,9 @@ use gix::ObjectId;
 use gix::hashtable;
 use gix::objs::tree::EntryKind;
 
-use super::draft::{Draft, NestedDraft, TreeEntry};
+use super::draft::{self, Draft, NestedDraft, TreeEntry};
 use super::errors::SnapshotError;
-use super::submodules::{self, Repositories, object, tree_of};
+use super::submodules::{self, Repositories, tree_of};
 use super::{GitResult, from, object_id, revision, top};
 use ce_model::digest;
 
@@ -36,6 +36,8 @@ pub struct Snapshot {
     /// The work tree, which counts where it differs from the commit.
     draft: Option<Rc<Draft>>,
     directory: Rc<Path>,
+    /// The drafts of repositories in the work tree.
+    nested: RefCell<Vec<Rc<Draft>>>,
     /// The links that were followed, and what they lead to.
     linked: RefCell<BTreeSet<PathBuf>>,
     /// A submodule that is at another commit than the one that is recorded, and that other one.
@@ -106,6 +108,7 @@ impl Snapshot {
             repositories,
             commit,
             draft,
+            nested: RefCell::default(),
             linked: RefCell::default(),
             directory: PathBuf::new().into(),
             moved: None,
@@ -238,9 +241,11 @@ impl Snapshot {
                 let NestedDraft { head, draft } =
                     nested.ok_or(SnapshotError::Missing)?.map_err(SnapshotError::Git)?;
                 let (commit, tree) = head.unwrap_or((id, id));
+                let draft = Rc::new(draft);
+                self.nested.borrow_mut().push(Rc::clone(&draft));
                 let mut root = PathStep::root(Some(above), name, tree, commit);
                 root.is_draft = draft.has_changes(Path::new(""));
-                root.draft = Some(Rc::new(draft));
+                root.draft = Some(draft);
                 root
             }
             EntryKind::Commit => {
@@ -267,9 +272,19 @@ impl Snapshot {
         }
     }
 
-    /// The repository that has an object.
-    pub(super) fn repository_of(&self, id: ObjectId) -> GitResult<&gix::Repository> {
-        self.repositories()?.required_repository_of(id)
+    /// Does something with the repository that has an object: that of the task, a submodule, or one in the work tree that no commit
+    /// records.
+    pub(super) fn with_repository_of<T>(
+        &self,
+        id: ObjectId,
+        act: impl FnOnce(&gix::Repository) -> GitResult<T>,
+    ) -> GitResult<T> {
+        let nested = self.nested.borrow().clone();
+        let mut nested = nested.iter().filter_map(|draft| draft.repository());
+        match nested.find(|repository| repository.has_object(id)) {
+            Some(repository) => act(repository),
+            None => act(self.repositories()?.required_repository_of(id)?),
+        }
     }
 
     /// The entry with this name in a directory.
@@ -332,6 +347,36 @@ impl Snapshot {
         object_id(id).map_err(SnapshotError::Git)
     }
 
+    /// Checks that this clone has all files of a tree, or a file. Only a partial clone may lack some.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the first that is missing. Submodules that are not cloned are passed over.
+    pub fn require_files(&self, place: &TreePath) -> Result<(), SnapshotError> {
+        if is_partial(&self.repositories().map_err(SnapshotError::Git)?.task) {
+            self.require_below(&place.step)?;
+        }
+        Ok(())
+    }
+
+    fn require_below(&self, step: &Rc<PathStep>) -> Result<(), SnapshotError> {
+        if step.kind != EntryKind::Tree {
+            let found = self.with_repository_of(step.id, |_| Ok(()));
+            return found.map_err(SnapshotError::Git);
+        }
+        for entry in self.entries(step)?.iter().filter(|entry| !entry.is_draft) {
+            match entry.kind {
+                EntryKind::Tree => self.require_below(&self.child(step, &entry.name)?)?,
+                EntryKind::Commit => {}
+                EntryKind::Blob | EntryKind::BlobExecutable | EntryKind::Link => {
+                    let found = self.with_repository_of(entry.id, |_| Ok(()));
+                    found.map_err(SnapshotError::Git)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The contents of a file, or the target of a link.
     pub(super) fn contents(&self, step: &PathStep) -> Result<Vec<u8>, SnapshotError> {
         let Some(draft) = step.draft().filter(|_| step.is_draft) else {
@@ -373,24 +418,14 @@ impl Snapshot {
     }
 
     fn read_tree(&self, id: ObjectId) -> GitResult<TreeEntries> {
-        let repository = self.repositories()?.required_repository_of(id)?;
-        let mut entries = TreeEntries::new();
-        for entry in object(repository, id)?.try_into_tree()?.iter() {
-            let entry = entry?;
-            let name = OsStr::from_bytes(entry.filename()).to_owned();
-            let (kind, id) = (entry.kind(), entry.object_id());
-            entries.push(TreeEntry { name, kind, id, is_draft: false });
-        }
-        // Git sorts directories as if their names ended with a slash.
-        entries.sort_unstable_by(|one, other| one.name.cmp(&other.name));
-        Ok(entries)
+        self.with_repository_of(id, |repository| draft::tree_entries(repository, id))
     }
 
     fn blob(&self, id: ObjectId) -> GitResult<Vec<u8>> {
         if let Some(word) = self.words.borrow().get(&id) {
             return Ok(word.clone());
         }
-        let contents = submodules::blob(self.repositories()?.required_repository_of(id)?, id)?;
+        let contents = self.with_repository_of(id, |it| submodules::blob(it, id))?;
         if contents.len() <= WORD {
             self.words.borrow_mut().insert(id, contents.clone());
         }
@@ -410,6 +445,14 @@ impl Snapshot {
         })?;
         tree_of(repository, commit).map_err(SnapshotError::Git)
     }
+}
+
+/// Whether objects of a repository are left to be fetched when they are needed.
+fn is_partial(repository: &gix::Repository) -> bool {
+    let config = repository.config_snapshot();
+    let mut remotes = config.plumbing().sections_by_name("remote").into_iter().flatten();
+    config.string("extensions.partialClone").is_some()
+        || remotes.any(|remote| remote.value("promisor").is_some())
 }
 
 fn parts(path: &Path) -> impl Iterator<Item = &OsStr> {
@@ -571,6 +614,11 @@ impl TreePath {
     /// Its place in the outermost repository.
     pub fn whole_place(&self) -> PathBuf {
         self.step.place()
+    }
+
+    /// The place of the top of its repository in the outermost one.
+    pub fn repository_place(&self) -> PathBuf {
+        self.step.upwards().find(|step| step.root).map(PathStep::place).unwrap_or_default()
     }
 
     /// Whether a draft differs from the commit here, or below.

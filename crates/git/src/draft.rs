@@ -3,9 +3,9 @@
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata};
-use std::io::{self, Read};
+use std::io::{self, ErrorKind, Read};
 use std::ops::Bound;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
@@ -74,6 +74,20 @@ pub(super) struct NestedDraft {
     pub(super) draft: Draft,
 }
 
+/// The entries of a tree, sorted by name.
+pub(super) fn tree_entries(repository: &Repository, id: ObjectId) -> GitResult<Vec<TreeEntry>> {
+    let mut entries = Vec::new();
+    for entry in object(repository, id)?.try_into_tree()?.iter() {
+        let entry = entry?;
+        let name = OsStr::from_bytes(entry.filename()).to_owned();
+        let (kind, id) = (entry.kind(), entry.object_id());
+        entries.push(TreeEntry { name, kind, id, is_draft: false });
+    }
+    // Git sorts directories as if their names ended with a slash.
+    entries.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+    Ok(entries)
+}
+
 impl std::fmt::Debug for Draft {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         to.debug_struct("Draft").field("top", &self.top).field("changed", &self.changed).finish()
@@ -104,6 +118,11 @@ impl Draft {
             index: OnceCell::new(),
             read: RefCell::default(),
         }
+    }
+
+    /// The repository that has the draft's objects, and those of its commit.
+    pub(super) fn repository(&self) -> Option<&Repository> {
+        self.repository.as_ref()
     }
 
     /// The repository at the top of a work tree in this one.
@@ -175,24 +194,45 @@ impl Draft {
         is_itself: bool,
         recorded: Option<&TreeEntry>,
     ) -> GitResult<Option<(EntryKind, ObjectId)>> {
-        let full = self.top.join(path);
-        let metadata = match fs::symlink_metadata(&full) {
-            Ok(metadata) => metadata,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error.into()),
-        };
-        let hash = self.hash();
+        let Some(metadata) = self.look(path)? else { return Ok(None) };
+        let (full, hash) = (self.top.join(path), self.hash());
         if metadata.is_dir() {
             if is_itself && self.repository.is_some() && is_repository(&full) {
                 return Ok(Some((EntryKind::Commit, hash.null())));
             }
-            let tree = recorded.filter(|entry| entry.kind == EntryKind::Tree);
-            return Ok(Some((EntryKind::Tree, tree.map_or(hash.null(), |entry| entry.id))));
+            let tree = recorded.filter(|entry| entry.kind == EntryKind::Tree).map(|entry| entry.id);
+            let below = match (tree, &self.repository) {
+                (Some(id), Some(repository)) => tree_entries(repository, id)?,
+                _ => Vec::new(),
+            };
+            // No tree has a directory without files.
+            let is_empty = self.repository.is_some() && self.entries(path, &below)?.is_empty();
+            return Ok((!is_empty).then(|| (EntryKind::Tree, tree.unwrap_or(hash.null()))));
         }
-        if is_itself && self.is_ignored(path) {
+        // A file that Git does not list is ignored.
+        if !is_itself || self.is_ignored(path) {
             return Ok(None);
         }
         Ok(Some((self.kind(path, &metadata)?, hash.null())))
+    }
+
+    /// Looks at what stands at a path, without following a link. `None` if nothing does, or if a directory on the way is a link.
+    fn look(&self, path: &Path) -> io::Result<Option<Metadata>> {
+        let above = path.ancestors().skip(1).filter(|it| !it.as_os_str().is_empty());
+        for dir in above {
+            if self.top.join(dir).is_symlink() {
+                return Ok(None);
+            }
+        }
+        match fs::symlink_metadata(self.top.join(path)) {
+            Ok(metadata) => Ok(Some(metadata)),
+            Err(error)
+                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+            {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     fn is_ignored(&self, path: &Path) -> bool {
@@ -246,7 +286,7 @@ impl Draft {
             return Ok(Some(known.clone()));
         }
         let full = self.top.join(path);
-        let Ok(metadata) = fs::symlink_metadata(&full) else { return Ok(None) };
+        let Some(metadata) = self.look(path)? else { return Ok(None) };
         if !(metadata.is_file() || metadata.is_symlink()) || self.is_ignored(path) {
             return Ok(None);
         }
@@ -286,7 +326,7 @@ impl Draft {
         path: &Path,
         recorded: Option<(ObjectId, EntryKind)>,
     ) -> GitResult<DraftObject> {
-        if self.top.join(path).is_dir() {
+        if self.look(path)?.is_some_and(|metadata| metadata.is_dir()) {
             let tree = |(id, kind)| {
                 let is_tree = matches!(kind, EntryKind::Tree | EntryKind::Commit);
                 is_tree.then_some(id)
@@ -313,7 +353,8 @@ impl Draft {
             let full = self.top.join(path);
             let parts = || inside.iter().map(|part| -> &BStr { part.as_bytes().as_bstr() });
             // A directory in the place of a file is represented by its files.
-            let entry = if is_repository(&full) {
+            let is_reached = self.look(path)?.is_some();
+            let entry = if is_reached && is_repository(&full) {
                 let (kind, DraftObject { object, repositories }) = self.repository_at(path)?;
                 nested.extend(repositories);
                 Some((kind, object))

@@ -214,6 +214,9 @@ pub(super) const fn no_task_repository() -> &'static str {
 
 /// Returns advice for a repository that cannot be read, by the cause.
 pub(super) fn hint_for_unreadable(source: &(dyn Error + 'static)) -> &'static str {
+    if let Some(limit) = system_hints::exhausted_limit_behind(source) {
+        return limit;
+    }
     let mut causes = iter::successors(Some(source), |&error| error.source());
     if causes.any(|error| lacks_object(&error.to_string())) {
         "git fetch --refetch --no-filter, or clone it again without --filter; git fsck lists what is missing"

@@ -236,16 +236,19 @@ impl Snapshot {
         if file.is_draft || attributes.filter_of(&inside).as_deref() != Some(LFS) {
             return Ok(());
         }
-        let of_git = SnapshotError::Git;
-        let repository = self.repository_of(file.id).map_err(of_git)?;
-        let header = repository.find_header(file.id).map_err(|error| of_git(error.into()))?;
-        if header.size() > LfsPointer::MAX {
+        let look = |repository: &gix::Repository| {
+            let store = LfsStore::of(repository.git_dir())?;
+            let size = repository.find_header(file.id)?.size();
+            Ok((size, store, repository.workdir().map(Path::to_owned)))
+        };
+        let looked = self.with_repository_of(file.id, look);
+        let (size, store, top) = looked.map_err(SnapshotError::Git)?;
+        if size > LfsPointer::MAX {
             return Ok(());
         }
         let Some(pointer) = LfsPointer::parse(&self.contents(file)?) else { return Ok(()) };
-        let store = LfsStore::of(repository.git_dir()).map_err(of_git)?;
         let mut places = vec![pointer.path(&store.objects())];
-        places.extend(repository.workdir().map(|top| top.join(&inside)));
+        places.extend(top.map(|top| top.join(&inside)));
         let path = file.place().strip_prefix(base).unwrap_or(&inside).to_owned();
         found.push(LfsFile { path, pointer, inside, places });
         Ok(())

@@ -135,7 +135,7 @@ pub(super) fn changes(
         });
     let mut changes = Changes { changed: staged, ..Changes::default() };
     let mut modified = Vec::new();
-    for change in status.into_index_worktree_iter(pattern(dir))? {
+    for change in status.into_index_worktree_iter(pattern(repository, dir))? {
         let change = change?;
         let path = to_path(change.rela_path());
         match &change {
@@ -318,8 +318,11 @@ fn work_dir(repository: &Repository) -> &Path {
     repository.workdir().unwrap_or(repository.git_dir())
 }
 
-/// Returns the pattern of everything in a directory, whose name is taken literally.
-fn pattern(dir: &Path) -> Option<BString> {
+/// Returns the pattern of everything in a directory, whose name is taken literally. The environment may say that all patterns are
+/// (`GIT_LITERAL_PATHSPECS`).
+fn pattern(repository: &Repository, dir: &Path) -> Option<BString> {
+    let is_literal = repository.config_snapshot().boolean("gitoxide.pathspec.literal");
+    let magic: &[u8] = if is_literal == Some(true) { b"" } else { b":(top,literal)" };
     let dir = dir.as_os_str().as_bytes();
-    (!dir.is_empty()).then(|| [b":(top,literal)", dir].concat().into())
+    (!dir.is_empty()).then(|| [magic, dir].concat().into())
 }

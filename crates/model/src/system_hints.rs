@@ -1,8 +1,9 @@
 //! Advice for users about files that cannot be read or written, and about the limits of processes.
 
-use std::fs;
+use std::error::Error;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::{fs, iter};
 
 use crate::humanize::quoted_path;
 use crate::suggest::nearest;
@@ -31,6 +32,12 @@ pub fn exhausted_limit(source: &io::Error) -> Option<&'static str> {
         _ if host => Some("the host's limit of open files is reached (sysctl fs.file-max)"),
         _ => None,
     }
+}
+
+/// Returns which limit is the cause of an error, or of one of its sources: see [`exhausted_limit`].
+pub fn exhausted_limit_behind(error: &(dyn Error + 'static)) -> Option<&'static str> {
+    let mut causes = iter::successors(Some(error), |&error| error.source());
+    causes.find_map(|error| error.downcast_ref().and_then(exhausted_limit))
 }
 
 /// The most names of a directory that are compared with one that is not in it.
@@ -227,5 +234,15 @@ mod tests {
         let expected =
             format!("give another place; ls -ld {} shows who may write there", dir.display());
         assert_eq!(for_writing(&page, &denied), Some(expected));
+    }
+
+    #[test]
+    fn a_limit_is_found_behind_other_errors() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("no thread can be started")]
+        struct NoThread(#[source] io::Error);
+        let error = |errno| NoThread(io::Error::from_raw_os_error(errno));
+        assert!(exhausted_limit_behind(&error(11)).is_some_and(|it| it.contains("ulimit -u")));
+        assert_eq!(exhausted_limit_behind(&error(2)), None);
     }
 }

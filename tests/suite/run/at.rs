@@ -236,3 +236,19 @@ fn a_job_that_is_done_is_told_of_a_work_tree_that_is_as_committed() {
     let lab = lab.file("workflow/inputs/01-x/value", "y\n");
     lab.ce_run(&["-q", "-n"]).exit(3);
 }
+
+#[test]
+fn a_computation_that_a_partial_clone_lacks_is_told_before_anything_is_executed() {
+    let lab = Lab::task("Inputs: 'x'\n(add (mul INPUT('x') INPUT('x'))[0] INPUT('x'))[0]");
+    let exec = fs::read_to_string(lab.path("task/computations/add/exec")).unwrap();
+    let lab = lab.file("computations/add/exec", exec + &"# long\n".repeat(500)).commit();
+    lab.git("task", &["config", "uploadpack.allowFilter", "true"]);
+    let url = format!("file://{}", lab.path("task").display());
+    let filter =
+        ["clone", "--quiet", "--no-checkout", "--filter=blob:limit=1k", &url, "clone/task"];
+    lab.git("", &filter);
+    let mut run = lab.command("ce-run");
+    run.current_dir(lab.path("clone/task")).args(["--at=HEAD", "../../storage", "../../data/x"]);
+    let ran = lab.finish(&mut run).exit(2).called(vec![]);
+    ran.says("computations/add: the repository cannot be read: the object ").says("--no-filter");
+}

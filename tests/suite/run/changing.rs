@@ -270,6 +270,5 @@ fn check(seed: u64) -> (usize, usize) {
 fn the_job_of_a_work_tree_that_changes_is_that_of_a_commit() {
     let counts: Vec<_> = seeds(4).map(check).collect();
     let stored: usize = counts.iter().map(|(stored, _)| stored).sum();
-    println!("{stored} jobs were stored of {counts:?}");
     assert!(stored > 0 || counts.len() == 1, "{counts:?}");
 }

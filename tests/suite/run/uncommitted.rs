@@ -246,3 +246,117 @@ fn what_git_ignores_is_no_part_of_a_workflow() {
         assert!(!lab.path("storage").exists(), "{part}");
     }
 }
+
+/// A task that shows a file of itself, or a directory.
+fn showing(value: &str) -> Lab {
+    let show = r#"(cd "$1" 2>/dev/null && ls -F . * || cat "$1") >"$2""#;
+    Lab::empty().computation("show", "x", "y", show).one_text(&format!("(show {value})"))
+}
+
+/// Checks that `--dirty` gives what a commit of the same state gives.
+#[track_caller]
+fn is_as_committed(lab: &Lab) {
+    let output = |options: &[&str]| {
+        drop(fs::remove_dir_all(lab.path("storage")));
+        let ran = lab.ce_run(&[options, &["-q"]].concat());
+        let read = |line: &str| fs::read_to_string(lab.path("task").join(line)).unwrap();
+        (ran.status.code(), ran.stdout.lines().map(read).collect::<Vec<_>>())
+    };
+    let dirty = output(&["--dirty"]);
+    lab.git("task", &["add", "-A"]);
+    lab.git("task", &["commit", "-qm", "all"]);
+    assert_eq!(dirty, output(&[]));
+}
+
+#[test]
+fn a_value_in_a_submodule_that_is_elsewhere_is_a_change() {
+    let lab = showing("OWN('lib/x')").file("lib/x", "old\n");
+    let library = lab.path("task/lib");
+    repository::init(&lab.path("task"));
+    let old = repository::commit(&library, LAB, "old\n");
+    fs::write(library.join("x"), "new\n").unwrap();
+    repository::commit(&library, LAB, "new\n");
+    repository::absorb(&lab.path("task"), "lib", "../lib");
+    repository::commit(&lab.path("task"), LAB, "task\n");
+    git(&lab, "lib", &["checkout", "--quiet", "--detach", &old]);
+    lab.ce_run(&[]).exit(2).says("lib/x: has uncommitted changes");
+    lab.ce_run(&["--dirty"]).exit(0).says("not stored: lib has uncommitted changes");
+    lab.ce_run(&["--at=HEAD"]).exit(0);
+    git(&lab, "lib", &["checkout", "--quiet", "--detach", "main"]);
+    lab.ce_run(&[]).exit(0);
+    assert_eq!(lab.output(), "new\n");
+}
+
+#[test]
+fn a_directory_that_became_a_link_is_one_in_a_draft() {
+    let lab = showing("TREE('.:data')").file("data/lib/f", "F\n").file("data/other/f", "O\n");
+    let lab = lab.file("data/other/g", "G\n").commit().without("data/lib");
+    is_as_committed(&lab.link("data/lib", "other"));
+}
+
+#[test]
+fn an_emptied_directory_is_not_in_a_draft() {
+    let lab = Lab::task(TASK).file(".gitignore", "*.swp\n").commit();
+    for (name, text) in [("kind", "computation"), ("value", "mul")] {
+        fs::write(lab.path("task/workflow").join(name), text).unwrap();
+    }
+    let lab = lab.without("workflow/inputs/00-mul").rename("workflow/inputs/01-x", "00-x");
+    for name in ["workflow/inputs/00-mul", "workflow/inputs/02-z"] {
+        fs::create_dir(lab.path("task").join(name)).unwrap();
+    }
+    let lab =
+        lab.file("workflow/inputs/00-mul/value.swp", "").file("workflow/inputs/01-y/kind", "input");
+    let lab = lab.file("workflow/inputs/01-y/value", "y");
+    lab.ce_run(&["--dirty"]).exit(0).called(vec!["mul"]);
+    lab.ce_run(&[]).exit(0).says("not stored");
+}
+
+#[test]
+fn a_repository_that_is_not_added_yet_is_in_a_draft() {
+    let lab = Lab::task(TASK).commit();
+    let library = lab.path("task/computations");
+    git(&lab, "", &["rm", "-q", "-r", "--cached", "computations"]);
+    git(&lab, "", &["-c", "user.name=l", "-c", "user.email=l", "commit", "-qm", "none"]);
+    repository::init(&library);
+    repository::commit(&library, LAB, "library\n");
+    for options in [&["--dirty"][..], &[]] {
+        lab.ce_run(options).exit(0).says("not stored: computations has uncommitted changes");
+    }
+    assert_eq!(lab.called(), ["mul", "add"]);
+}
+
+#[test]
+fn a_repository_over_files_of_the_task_is_refused() {
+    let lab = showing("OWN('data/x')").file("data/x", "x\n").commit();
+    repository::init(&lab.path("task/data"));
+    for options in [&[][..], &["--dirty"]] {
+        lab.ce_run(options).exit(2).says("data/.git");
+    }
+}
+
+#[test]
+fn patterns_that_are_literal_hide_no_change() {
+    let lab = lab(Library::Plain);
+    append(&lab.path("task/computations/mul/exec"), "# more\n");
+    let mut run = lab.evaluation(&[]);
+    lab.finish(run.env("GIT_LITERAL_PATHSPECS", "1")).exit(2).says("uncommitted changes: exec");
+}
+
+#[test]
+fn a_directory_with_the_name_of_a_computation_is_a_change() {
+    let script = "#!/bin/sh\n#CE inputs x\n#CE outputs y\ncp \"$1\" \"$2\"\n";
+    let lab = Lab::empty().file("computations/a.sh", script).mode("computations/a.sh", 0o755);
+    let lab = lab.one_text("(a 'x')").commit();
+    lab.ce_run(&[]).exit(0);
+    let lab = lab.file("computations/a/inputs", "x\n");
+    lab.ce_run(&[]).exit(2).says("a is a/ and a.sh: a name stands for one computation");
+}
+
+#[test]
+fn a_value_that_became_a_pipe_is_no_file() {
+    let lab = showing("OWN('data/x')").file("data/x", "x\n").commit().without("data/x");
+    assert!(Command::new("mkfifo").arg(lab.path("task/data/x")).status().unwrap().success());
+    for options in [&[][..], &["--dirty"]] {
+        lab.ce_run(options).exit(2).says("data/x");
+    }
+}

@@ -111,6 +111,13 @@ impl Checkout {
         self.repository.join(place.whole_place())
     }
 
+    /// A repository on the disk around something that the task's repository has by itself. What is changed there is not known.
+    fn overlaid_by(&self, place: &TreePath) -> Option<PathBuf> {
+        let top = ce_git::top(&self.real(place))?;
+        let own = self.repository.join(place.repository_place());
+        (top != own && top.starts_with(&own)).then(|| self.inside(&top.join(".git")))
+    }
+
     /// The changes at a path, which are looked for in all of a directory around it. A draft knows all of them.
     fn changes_at(&mut self, path: &Path, around: &Path) -> Result<Changes, HeadError> {
         let scope = if self.is_draft { &self.repository } else { around };
@@ -125,6 +132,9 @@ impl Checkout {
         entry: &str,
     ) -> Result<SourceVersion, LoadFault> {
         let real = self.real(place);
+        if let Some(repository) = self.overlaid_by(place) {
+            return Err(LoadFault::Uncommitted(vec![repository]));
+        }
         let changes = self.changes_at(&real, real.parent().unwrap_or(&real))?;
         self.changed.extend(self.heads.displaced_submodule(&real, &self.task)?);
         self.changed.extend_from_slice(&changes.changed);
@@ -163,7 +173,10 @@ impl Checkout {
                 && file.is_some_and(|file| file == name || name_of_file(file) == Some(name))
                 && path.metadata().is_ok_and(|it| it.is_file() && it.mode() & 0o111 != 0)
         };
-        let found = changes.changed.iter().find(is_namesake);
+        let directory = library.join(name);
+        let is_in_namesake = |path: &&PathBuf| name != entry && path.starts_with(&directory);
+        let mut changed = changes.changed.iter();
+        let found = changed.find(|path| is_namesake(path) || is_in_namesake(path));
         Ok(found.map(|path| self.inside(path)))
     }
 
@@ -258,9 +271,13 @@ impl TaskSource for Checkout {
     fn contents(&mut self, dir: &TreePath, name: &str) -> Result<FileContents, LoadFault> {
         let file = self.snapshot.entry(dir, OsStr::new(name))?;
         let real = self.real(&file);
+        if let Some(repository) = self.overlaid_by(&file) {
+            return Err(LoadFault::Uncommitted(vec![repository]));
+        }
         // Another target of a link is a change, too.
         let paths: BTreeSet<PathBuf> = [self.real(dir).join(name), real.clone()].into();
         let mut changed = Vec::new();
+        changed.extend(self.heads.displaced_submodule(&real, &self.task)?);
         for path in paths {
             let around = path.parent().filter(|around| !self.task.starts_with(around));
             let changes = self.changes_at(&path, around.unwrap_or(&path))?;
@@ -277,7 +294,11 @@ impl TaskSource for Checkout {
         match (is_changed, self.uncommitted) {
             (true, Uncommitted::Refuse) => Err(LoadFault::UncommittedFile),
             (true, Uncommitted::Evaluate | Uncommitted::Warn | Uncommitted::Ignore) => {
-                Ok(FileContents::Uncommitted(real))
+                if real.is_file() {
+                    Ok(FileContents::Uncommitted(real))
+                } else {
+                    Err(LoadFault::NotAFile)
+                }
             }
             (false, _) => {
                 let contents = self.snapshot.contents(dir, name)?;
@@ -339,6 +360,12 @@ impl TaskSource for Checkout {
             if part.symlink_metadata().is_err() && !self.heads.has(&part)? {
                 continue;
             }
+            if let Ok(place) = self.snapshot.find(part.strip_prefix(&self.task).unwrap_or(&part))
+                && let Some(repository) = self.overlaid_by(&place)
+            {
+                return Err(LoadFault::Uncommitted(vec![repository]));
+            }
+            self.changed.extend(self.heads.displaced_submodule(&part, &self.task)?);
             let changes = self.changes_at(&part, &part)?;
             if self.uncommitted == Uncommitted::Refuse
                 && let Some(Filtered { filter, .. }) = changes.filtered.first()

@@ -38,7 +38,7 @@ use ce_files::cache::{Cache, Lookup};
 use ce_git::{Changes, Config, HeadError, Heads, Kind, Snapshot, SnapshotError};
 use ce_model::access::Access;
 use ce_model::digest::ObjectId;
-use ce_model::exit::Explain;
+use ce_model::exit::{Exit, Explain};
 use ce_model::expression::{Mistake, Parsed};
 use ce_model::leftovers::is_leftover;
 use ce_model::name::{ComputationName, InputName, TaskName};
@@ -118,6 +118,16 @@ pub enum LoadError {
 }
 
 impl Explain for LoadError {
+    fn exit(&self) -> Exit {
+        match self {
+            // The task may be right: a limit of the host did not let it be read.
+            Self::Problems { problems, .. } if problems.iter().any(|it| it.fault.is_shortage()) => {
+                Exit::Missing
+            }
+            _ => Exit::Malformed,
+        }
+    }
+
     fn hint(&self) -> Option<String> {
         match self {
             Self::Directory { path, source } => system_hints::for_directory(path, source),

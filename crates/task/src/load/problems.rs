@@ -15,6 +15,7 @@ use ce_model::name::NameError;
 use ce_model::resources::{AmountError, Resource};
 use ce_model::slice::{MAX_ARITY, SliceError};
 use ce_model::sweep::{Lookalike, SweepFault};
+use ce_model::system_hints::exhausted_limit_behind;
 use ce_model::task::WORKFLOW_TEXT;
 use ce_model::template::NoText;
 use ce_model::text_file::TextError;
@@ -433,6 +434,19 @@ impl LoadFault {
                 ))
             }
             _ => self.hint(),
+        }
+    }
+}
+
+impl LoadFault {
+    /// Whether a limit of processes, memory or open files is the cause.
+    pub(super) fn is_shortage(&self) -> bool {
+        match self {
+            Self::Head(error) => exhausted_limit_behind(error).is_some(),
+            Self::Snapshot(SnapshotError::Git(source)) => {
+                exhausted_limit_behind(&**source).is_some()
+            }
+            _ => false,
         }
     }
 }

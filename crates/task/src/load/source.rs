@@ -241,6 +241,7 @@ impl TaskSource for Snapshot {
     }
 
     fn version(&mut self, dir: &TreePath) -> Result<SourceVersion, LoadFault> {
+        self.require_files(dir)?;
         if let Some(pointer) = self.lfs_files(dir)?.pop() {
             return Err(LoadFault::Pointer(pointer.path));
         }
