@@ -409,17 +409,17 @@ impl ValueMaker<'_> {
     ) -> Result<Input, ValueError> {
         let (inputs, cache) = (self.evaluation.storage.inputs(), Cache::of_user());
         // The attributes of directories around a tree decide, too, on what it is.
-        let (mut objects, mut version) = (HashMap::new(), format!("{}\n", tree.full()));
+        let (mut objects, mut version) = (HashMap::new(), vec![tree.full().to_owned()]);
         for file in large {
             let object = file.object(cache.as_ref())?;
             let digest = inputs.find(&InputSource::File(object.to_owned()))?.file.digest;
             objects.insert(file.path.clone(), (digest, object.to_owned()));
-            version += &format!("{} {}\n", file.pointer.oid, file.path.display());
+            version.push(format!("{} {}", file.pointer.oid, file.path.display()));
         }
         let key = match large {
             [] => tree.clone(),
             // No tree has this id.
-            _ => Blake3::of(version.as_bytes())
+            _ => Blake3::of(version.join("\n").as_bytes())
                 .full()
                 .parse()
                 .map_err(|error: ObjectIdError| ValueError::Git(error.into()))?,

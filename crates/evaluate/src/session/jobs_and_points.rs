@@ -569,7 +569,7 @@ fn in_lines(errors: &[ValueError]) -> String {
     let mut lines: String =
         errors.iter().take(WRONG_VALUES).map(|error| format!("\n  {error}")).collect();
     if errors.len() > WRONG_VALUES {
-        lines += &format!("\n  and {} more", errors.len() - WRONG_VALUES);
+        lines = format!("{lines}\n  and {} more", errors.len() - WRONG_VALUES);
     }
     lines
 }

@@ -418,6 +418,16 @@ impl LoadFault {
             Self::SeveralComputations { .. } => {
                 "give each a name of its own, or chmod -x a file that is no computation"
             }
+            Self::Filtered { .. } => {
+                "run git status: it starts the filter, and notes unchanged files in the index"
+            }
+            Self::Pointer(_) => {
+                "give the file to exec as an input, such as OWN('PATH'), or commit it without the filter lfs"
+            }
+            Self::Converted(_) => {
+                "write -filter for it in .gitattributes, and commit the contents that count"
+            }
+            Self::LargeFile(error) => return error.hint(),
             _ => return None,
         };
         Some(hint.to_owned())
@@ -507,16 +517,6 @@ impl Explain for LoadFault {
             Self::NoSubmodule(_) => "name a commit: TREE('LIB' 'v1'), or inputs/00-revision",
             Self::UncommittedFile => "git add and git commit it, or evaluate with --dirty",
             Self::Uncommitted(files) => committing(files),
-            Self::Filtered { .. } => {
-                "run git status: it starts the filter, and notes unchanged files in the index"
-            }
-            Self::Pointer(_) => {
-                "give the file to exec as an input, such as OWN('PATH'), or commit it without the filter lfs"
-            }
-            Self::Converted(_) => {
-                "write -filter for it in .gitattributes, and commit the contents that count"
-            }
-            Self::LargeFile(error) => return error.hint(),
             Self::Snapshot(error) => return error.hint(),
             Self::Rule(error) => return error.hint(),
             Self::NoLabel { nearest: None, .. } => "name a line of the computation's file inputs",
