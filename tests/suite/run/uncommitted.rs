@@ -317,6 +317,7 @@ fn a_repository_that_is_not_added_yet_is_in_a_draft() {
     let library = lab.path("task/computations");
     git(&lab, "", &["rm", "-q", "-r", "--cached", "computations"]);
     git(&lab, "", &["-c", "user.name=l", "-c", "user.email=l", "commit", "-qm", "none"]);
+    append(&library.join("mul/exec"), "# objects of its own\n");
     repository::init(&library);
     repository::commit(&library, LAB, "library\n");
     for options in [&["--dirty"][..], &[]] {

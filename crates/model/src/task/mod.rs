@@ -286,7 +286,7 @@ pub struct Computation {
     pub outputs: Vec<String>,
     /// Its grants of access beyond its own tree.
     pub access: Access,
-    /// The directory or file, if it is checked out.
+    /// The directory or file in the work tree, if it is dirty or in a repository that the commit may not record.
     pub checked_out: Option<PathBuf>,
     /// Its file in the library, if it is one file.
     pub file: Option<String>,

@@ -152,7 +152,10 @@ impl Checkout {
             }
         }
         if !place.is_draft() {
-            return self.snapshot.version(place);
+            let version = self.snapshot.version(place)?;
+            // The task's repository need not know another one that is not committed yet.
+            let is_nested = self.is_draft && !place.repository_place().as_os_str().is_empty();
+            return Ok(SourceVersion { checked_out: is_nested.then_some(real), ..version });
         }
         let (commit, tree) = (self.heads.commit(&real)?, self.snapshot.id(place)?);
         Ok(SourceVersion { commit, tree, dirty: true, checked_out: Some(real) })

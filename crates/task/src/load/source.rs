@@ -60,7 +60,7 @@ pub(super) struct SourceVersion {
     pub(super) tree: ObjectId,
     /// The tree is not the commit's.
     pub(super) dirty: bool,
-    /// The directory or file, if it is dirty.
+    /// The directory or file, if it is dirty or in a repository of its own that may not be committed.
     pub(super) checked_out: Option<PathBuf>,
 }
 
