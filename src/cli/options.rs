@@ -1,6 +1,6 @@
 //! Options that several programs have, and loading the task that they name.
 
-use std::io::{self, IsTerminal};
+use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -312,13 +312,12 @@ pub(super) enum StyleName {
 }
 
 impl StyleName {
-    /// The style that was asked for, or is configured, or suits standard output: a terminal gets words, and colours unless the
-    /// user's environment is against them.
+    /// The style that was asked for, or is configured, or else words: with colours on a terminal, unless the user's environment is against
+    /// them.
     pub(super) fn style(asked: Option<Self>, config: &Config) -> Result<TreeStyle, Error> {
         let configured = config.prints_words()?;
         let configured = configured.map(|words| if words { Self::Words } else { Self::Original });
-        let usual = if io::stdout().is_terminal() { Self::Words } else { Self::Original };
-        Ok(match asked.or(configured).unwrap_or(usual) {
+        Ok(match asked.or(configured).unwrap_or(Self::Words) {
             Self::Original => TreeStyle::Original,
             Self::Words => {
                 let colours = AutoStream::choice(&io::stdout()) != ColorChoice::Never;

@@ -60,7 +60,7 @@ pub(super) struct Run {
     quiet: bool,
 
     /// How the tree tells the state of a call: in words, as people read it, or by the original's marks, which say what was
-    /// there before [default: words on a terminal, and else the original's; or what Git's configuration has for compeval.style]
+    /// there before [default: words, or what Git's configuration has for compeval.style]
     #[arg(long, value_name = "words|original", hide_possible_values = true, conflicts_with_all = ["json", "quiet"])]
     style: Option<StyleName>,
 

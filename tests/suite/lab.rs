@@ -57,7 +57,9 @@ impl Lab {
         let lab = Self { root, inputs: Vec::new(), isolated: false };
         fs::create_dir(lab.path("task")).unwrap();
         fs::create_dir(lab.path("data")).unwrap();
-        write(&lab.path("home/.gitconfig"), b"[safe]\n\tdirectory = *\n");
+        // The original's text has no times, and does not change.
+        let config = b"[safe]\n\tdirectory = *\n[compeval]\n\tstyle = original\n";
+        write(&lab.path("home/.gitconfig"), config);
         lab
     }
 
