@@ -299,7 +299,7 @@ impl Run {
         let flags = [
             ("--json", self.json),
             ("--quiet", self.quiet),
-            ("--style=words", self.style == Some(StyleName::Words)),
+            ("--style=original", self.style == Some(StyleName::Original)),
             ("--wait", self.wait),
             ("--accept", self.accept),
         ];

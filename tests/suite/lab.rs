@@ -63,6 +63,12 @@ impl Lab {
         lab
     }
 
+    /// Lets `ce-run` print its tree in words, as it does for users.
+    pub(crate) fn in_words(self) -> Self {
+        write(&self.path("home/.gitconfig"), b"[safe]\n\tdirectory = *\n");
+        self
+    }
+
     /// A laboratory with a task that is yet to be committed, written as `ce-sym` prints it.
     pub(crate) fn task(text: &str) -> Self {
         let text = lisp::text(text);
