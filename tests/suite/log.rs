@@ -61,7 +61,8 @@ fn what_was_taken_over_is_no_execution() {
     let names: Vec<_> = json.iter().map(|line| line["name"].as_str().unwrap()).collect();
     assert_eq!(names, [call(&first), call(&second), call(&third)]);
     assert!(json[0]["taken_over"].is_null() && json[0]["seconds"].is_number(), "{}", json[0]);
-    assert_eq!(json[2]["taken_over"]["from"], call(&second));
+    // A copy names the original.
+    assert_eq!(json[2]["taken_over"]["from"], call(&first));
     assert_eq!(json[2]["taken_over"]["host"], "elsewhere");
     assert!(json[2]["seconds"].is_null() && json[2]["failed"].is_null(), "{}", json[2]);
     let slow = ce(&lab, &["log", "--slow", "0", "../storage"]);
