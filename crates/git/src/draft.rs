@@ -2,7 +2,7 @@
 //! Ignored files are not in it.
 
 use std::cell::{OnceCell, RefCell};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, Read};
@@ -36,6 +36,8 @@ pub(super) struct Draft {
     ignored: Vec<PathBuf>,
     index: OnceCell<gix::index::File>,
     read: RefCell<HashMap<PathBuf, DraftFile>>,
+    /// Directories that no link leads to.
+    reached: RefCell<HashSet<PathBuf>>,
 }
 
 /// An entry of a tree.
@@ -117,6 +119,7 @@ impl Draft {
             ignored: Vec::new(),
             index: OnceCell::new(),
             read: RefCell::default(),
+            reached: RefCell::default(),
         }
     }
 
@@ -201,13 +204,9 @@ impl Draft {
                 return Ok(Some((EntryKind::Commit, hash.null())));
             }
             let tree = recorded.filter(|entry| entry.kind == EntryKind::Tree).map(|entry| entry.id);
-            let below = match (tree, &self.repository) {
-                (Some(id), Some(repository)) => tree_entries(repository, id)?,
-                _ => Vec::new(),
-            };
             // No tree has a directory without files.
-            let is_empty = self.repository.is_some() && self.entries(path, &below)?.is_empty();
-            return Ok((!is_empty).then(|| (EntryKind::Tree, tree.unwrap_or(hash.null()))));
+            let has_files = self.has_files(path, tree)?;
+            return Ok(has_files.then(|| (EntryKind::Tree, tree.unwrap_or(hash.null()))));
         }
         // A file that Git does not list is ignored.
         if !is_itself || self.is_ignored(path) {
@@ -216,12 +215,51 @@ impl Draft {
         Ok(Some((self.kind(path, &metadata)?, hash.null())))
     }
 
+    /// Whether a directory has a file: one that differs and is there, or one of the commit that does not differ.
+    fn has_files(&self, dir: &Path, recorded: Option<ObjectId>) -> GitResult<bool> {
+        let Some(repository) = &self.repository else { return Ok(true) };
+        for (path, _) in self.changed_below(dir) {
+            let found = self.look(path)?.filter(|_| !self.is_ignored(path));
+            if found.is_some_and(|it| !it.is_dir() || is_repository(&self.top.join(path))) {
+                return Ok(true);
+            }
+        }
+        let mut trees: Vec<(PathBuf, ObjectId)> =
+            recorded.into_iter().map(|id| (dir.to_owned(), id)).collect();
+        while let Some((dir, id)) = trees.pop() {
+            for TreeEntry { name, kind, id, .. } in tree_entries(repository, id)? {
+                let path = dir.join(name);
+                match kind {
+                    EntryKind::Tree => trees.push((path, id)),
+                    EntryKind::Blob
+                    | EntryKind::BlobExecutable
+                    | EntryKind::Link
+                    | EntryKind::Commit => {
+                        if !self.is_changed(&path) {
+                            return Ok(true);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(false)
+    }
+
     /// Looks at what stands at a path, without following a link. `None` if nothing does, or if a directory on the way is a link.
     fn look(&self, path: &Path) -> io::Result<Option<Metadata>> {
-        let above = path.ancestors().skip(1).filter(|it| !it.as_os_str().is_empty());
-        for dir in above {
+        for dir in path.ancestors().skip(1).filter(|it| !it.as_os_str().is_empty()) {
+            if self.reached.borrow().contains(dir) {
+                break;
+            }
             if self.top.join(dir).is_symlink() {
                 return Ok(None);
+            }
+        }
+        let above = path.ancestors().skip(1).map(Path::to_owned);
+        let mut reached = self.reached.borrow_mut();
+        for dir in above {
+            if !reached.insert(dir) {
+                break;
             }
         }
         match fs::symlink_metadata(self.top.join(path)) {
@@ -239,7 +277,7 @@ impl Draft {
         self.ignored.iter().any(|ignored| path.starts_with(ignored))
     }
 
-    /// The kind of a file or link. What is neither counts as a file that cannot be read.
+    /// The kind of a file or link. A pipe or a device counts as a file that cannot be read.
     fn kind(&self, path: &Path, metadata: &Metadata) -> GitResult<EntryKind> {
         if metadata.is_symlink() {
             return Ok(EntryKind::Link);

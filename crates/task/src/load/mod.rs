@@ -210,8 +210,8 @@ pub fn task(
 /// How often a task is read whose HEAD is another commit when it has been read.
 const MOST_READS: usize = 5;
 
-/// Reads a task that is checked out: as the commit at HEAD has it, if the work tree does not differ in anything that matters, and if
-/// it is not to count; else the draft of the next commit.
+/// Reads a task that is checked out. If changes are refused, the commit at HEAD is read, as long as the work tree does not differ in
+/// anything that matters. Otherwise the draft of the next commit is read.
 fn read_checkout(
     dir: &Path,
     real: &Path,
