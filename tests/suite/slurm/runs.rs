@@ -5,8 +5,6 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use super::cluster::{Cluster, wait_for};
 use crate::lab::{Lab, files};
@@ -16,10 +14,6 @@ use crate::sweeps::until::measured;
 
 /// A call that fails unless its input is even.
 const PARITY: &str = r#"[ $(($(cat "$1") % 2)) = 0 ] || exit $(cat "$1"); cp "$1" "$2""#;
-
-/// The time in which workers remove what they have left.
-const GRACE: Duration = Duration::from_secs(20);
-
 /// A sum of products, in which two calls are the same.
 const SUM: &str = "Inputs: 'x', 'y'\n(add (mul INPUT('x') INPUT('y'))[0] (add (mul INPUT('x') INPUT('y'))[0] INPUT('x'))[0])[0]";
 
@@ -57,14 +51,6 @@ impl Lab {
         wait_for("end of all jobs", || {
             cluster.jobs_in(&self.path("storage")).is_empty().then_some(())
         });
-        let begin = Instant::now();
-        while !self.is_tidy() && begin.elapsed() < GRACE {
-            thread::sleep(Duration::from_millis(50));
-        }
-        // A worker that the cluster has killed leaves its directory to the next run.
-        if !self.is_tidy() {
-            drop(self.ce_run(&["-q"]));
-        }
         wait_for("tidy storage", || self.is_tidy().then_some(()));
     }
 }

@@ -86,6 +86,9 @@ pub enum Unrecorded {
     Refuse,
 }
 
+/// The number of attempts to remove the directory of a run, in which workers may still write.
+const REMOVALS: usize = 10;
+
 /// An open storage.
 #[derive(Debug)]
 pub struct Storage {
@@ -290,7 +293,9 @@ impl Drop for Storage {
         self.run.end_heartbeat();
         self.private_exports.remove();
         if self.root.writable {
-            drop(self.root.disk.remove_tree(&self.path(self.run.directory())));
+            let own = self.path(self.run.directory());
+            // A worker may claim a ticket meanwhile, in a directory that was empty.
+            (0..REMOVALS).any(|_| self.root.disk.remove_tree(&own).is_ok());
         }
     }
 }

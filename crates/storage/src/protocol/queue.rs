@@ -387,11 +387,7 @@ impl<'a> ServedQueue<'a> {
         let claimed = root.path(&self.claimed(number));
         let codes = codes_of(&self.run, self.storage.run.name());
         if !root.disk.exists(&root.path(&codes))? {
-            root.disk.make_dirs(&root.path(&self.run.claims_of(self.storage.run.name())))?;
-            let parts = [CLAIMS, &names(&self.run, self.storage.run.name())];
-            let lines = self.keys.iter().map(|key| key.sign(&parts).full() + "\n");
-            // Before the first claim, which nobody believes without them.
-            write_whole(root, &codes, lines.collect::<String>().as_bytes())?;
+            self.introduce(&codes)?;
         }
         // A rename over NFS may be carried out and reported as failed: then the ticket is there all the same.
         if !root.disk.rename(&waiting, &claimed)? && !root.disk.exists(&claimed)? {
@@ -402,6 +398,24 @@ impl<'a> ServedQueue<'a> {
         let Some(key) = key.or_else(|| self.keys.first()).cloned() else { return Ok(None) };
         let (queue, class) = (self.clone(), class.to_owned());
         Ok(Some(ClaimedTicket { queue, number, class, key, contents }))
+    }
+
+    /// Writes the codes of this worker, without which nobody believes a claim, unless the run has ended: directories above them are
+    /// not made, since they would be left.
+    fn introduce(&self, codes: &str) -> Result<()> {
+        let (root, worker) = (&self.storage.root, self.storage.run.name());
+        let (private, codes) = (root.private_path()?, root.path(codes));
+        let parts = [CLAIMS, &names(&self.run, worker)];
+        let lines = self.keys.iter().map(|key| key.sign(&parts).full() + "\n");
+        root.disk.write(&private, lines.collect::<String>().as_bytes())?;
+        let room = root.path(&self.run.claims_of(worker));
+        let made = if root.disk.exists(&room)? { Ok(()) } else { root.disk.make_dir(&room) };
+        let written = made.and_then(|()| root.disk.rename(&private, &codes).map(drop));
+        root.disk.remove(&private)?;
+        match written {
+            Err(_) if !root.disk.exists(&root.path(&self.run.claims()))? => Ok(()),
+            written => written,
+        }
     }
 
     /// Reads a ticket, and finds the key that it was written with.
@@ -694,6 +708,26 @@ mod tests {
         drop(worker);
         assert_eq!(knowing.look().unwrap().len(), 1);
         assert!(knowing.workers.is_empty(), "one that has ended is forgotten");
+    }
+
+    #[test]
+    fn a_claim_in_a_queue_of_a_run_that_has_ended_leaves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = || Storage::open(dir.path(), Unrecorded::Adopt, Durability::Unsynced).unwrap();
+        let (run, worker) = (open(), open());
+        run.runs().queue().open().unwrap();
+        let secret = tempfile::tempdir().unwrap();
+        let keys = [SecretKey::find(&secret.path().join("key")).unwrap()].into();
+        let mut search = worker.runs().search_queues(vec![worker.runs().own_user()], keys);
+        let queue = search.look().unwrap().pop().unwrap();
+        assert!(queue.claim("class", 0).unwrap().is_none());
+        let claims = dir.path().join(run.run.name().claims());
+        assert!(claims.read_dir().unwrap().next().is_some(), "the worker has said who it is");
+        drop(run);
+        for _ in 0..2 {
+            assert!(queue.claim("class", 0).unwrap().is_none());
+            assert!(!claims.parent().unwrap().exists());
+        }
     }
 
     #[test]
