@@ -4,15 +4,25 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{code, crate_directories, sources, word};
 
-/// The paths that a text begins with: those of `a::{b, c::D}` are `a::b` and `a::c::D`. Also returns what follows them.
-fn tree(text: &str) -> (Vec<Vec<&str>>, &str) {
+/// A path of a `use`, and the name that it has from then on: of `a::{b, c::D as E}`, `a::b` with `b` and `a::c::D` with `E`.
+struct Import<'a> {
+    path: Vec<&'a str>,
+    name: &'a str,
+}
+
+/// The imports that a text begins with, and what follows them.
+fn tree(text: &str) -> (Vec<Import<'_>>, &str) {
     let Some(mut rest) = text.strip_prefix('{') else {
-        let name = word(text);
-        let Some(rest) = text[name.len()..].strip_prefix("::") else {
-            return (vec![vec![name]], &text[name.len()..]);
+        let first = word(text);
+        let rest = &text[first.len()..];
+        let Some(below) = rest.strip_prefix("::") else {
+            let renamed = rest.strip_prefix(" as ");
+            let name = renamed.map_or(first, word);
+            return (vec![Import { path: vec![first], name }], renamed.unwrap_or(rest));
         };
-        let (below, rest) = tree(rest);
-        return (below.into_iter().map(|path| [vec![name], path].concat()).collect(), rest);
+        let (mut imports, rest) = tree(below);
+        imports.iter_mut().for_each(|import| import.path.insert(0, first));
+        return (imports, rest);
     };
     let mut all = Vec::new();
     loop {
@@ -20,62 +30,113 @@ fn tree(text: &str) -> (Vec<Vec<&str>>, &str) {
         if let Some(rest) = rest.strip_prefix('}') {
             return (all, rest);
         }
-        let (paths, after) = tree(rest);
-        all.extend(paths);
-        // It may get another name.
+        let (imports, after) = tree(rest);
+        all.extend(imports);
         rest = &after[after.find([',', '}']).unwrap()..];
     }
 }
 
-/// The paths in a text that begin with `crate` or `super`.
-fn paths(code: &str) -> impl Iterator<Item = Vec<&str>> {
-    let places = ["crate::", "super::"].into_iter().flat_map(|start| code.match_indices(start));
+/// The imports in a text whose paths begin with one of these words.
+fn imports<'a>(code: &'a str, starts: &[&str]) -> Vec<Import<'a>> {
     let begins = |(at, _): &(usize, &str)| {
         !code[..*at].ends_with(|c: char| c.is_alphanumeric() || "_:".contains(c))
     };
-    places.filter(begins).flat_map(|(at, _)| tree(&code[at..]).0)
+    let places = starts.iter().flat_map(|start| code.match_indices(*start));
+    places.filter(begins).flat_map(|(at, _)| tree(&code[at..]).0).collect()
 }
 
-/// The modules that lie in circles of imports. A module and those below it are one subject, and may import each other. So only
-/// siblings count: those from which the paths of an importing and an imported module differ.
-fn circles(files: &BTreeMap<String, String>) -> Vec<String> {
-    let place = |file: &str| -> Vec<String> {
-        let file = file.trim_end_matches(".rs").trim_end_matches("/mod");
-        file.split('/').map(str::to_owned).collect()
-    };
-    let modules: BTreeSet<Vec<String>> = files.keys().map(|file| place(file)).collect();
-    let mut imports = BTreeMap::<Vec<String>, BTreeSet<Vec<String>>>::new();
-    for (file, text) in files.iter().filter(|(file, _)| !file.ends_with("tests.rs")) {
-        let own = place(file);
-        let code = code(text);
-        let code = code.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
-        for path in paths(code) {
-            let up = path.iter().take_while(|it| **it == "super").count();
-            let above = if up == 0 { 0 } else { own.len().saturating_sub(up) };
-            let named = path[up.max(1)..].iter().map(|it| (*it).to_owned());
-            let imported: Vec<String> = own[..above].iter().cloned().chain(named).collect();
-            let common = own.iter().zip(&imported).take_while(|(one, other)| one == other).count();
-            if let (Some(importer), Some(imported)) = (own.get(..=common), imported.get(..=common))
-                && modules.contains(imported)
-            {
-                imports.entry(importer.to_vec()).or_default().insert(imported.to_vec());
+/// The modules of a crate, and who imports whom.
+struct Modules {
+    /// The code of each module, without tests.
+    code: BTreeMap<Vec<String>, String>,
+    /// What a name is that a module has from another one and passes on: a path from the root of the crate.
+    passed_on: BTreeMap<Vec<String>, Vec<String>>,
+}
+
+impl Modules {
+    fn of_crate(files: &BTreeMap<String, String>) -> Self {
+        let (mut modules, mut passed_on) = (BTreeMap::new(), BTreeMap::new());
+        for (file, text) in files.iter().filter(|(file, _)| !file.ends_with("tests.rs")) {
+            let module = file.trim_end_matches(".rs").trim_end_matches("/mod").split('/');
+            let module: Vec<String> = module.filter(|it| *it != "lib").map(str::to_owned).collect();
+            let code = code(text);
+            let code = code.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+            for (at, _) in code.match_indices("pub") {
+                let visible =
+                    code[at..].split_once(" use ").filter(|(word, _)| !word.contains(' '));
+                for import in visible.map(|(_, text)| tree(text).0).into_iter().flatten() {
+                    let name = [&module[..], &[import.name.to_owned()]].concat();
+                    passed_on.insert(name, absolute(&module, &import.path));
+                }
+            }
+            modules.insert(module, code.to_owned());
+        }
+        Self { code: modules, passed_on }
+    }
+
+    /// Where a path leads if each name that a module passes on is what it stands for. A module may have the name of its function.
+    fn defined_at(&self, mut path: Vec<String>) -> Vec<String> {
+        let passed_on = |path: &[String]| {
+            let ends = (1..=path.len()).filter(|end| !self.code.contains_key(&path[..*end]));
+            let mut origins = ends.map(|end| (end, self.passed_on.get(&path[..end])));
+            origins.find_map(|(end, origin)| Some((end, origin?.clone())))
+        };
+        while let Some((end, origin)) = passed_on(&path) {
+            path.splice(..end, origin);
+        }
+        path
+    }
+
+    /// The modules that lie in circles of imports. A module and those below it are one subject, and may import each other. So only
+    /// siblings count: those from which the paths of an importing and an imported module differ.
+    fn circles(&self) -> Vec<String> {
+        let mut edges = BTreeMap::<&[String], BTreeSet<&[String]>>::new();
+        for (own, code) in &self.code {
+            for import in imports(code, &["crate::", "super::"]) {
+                let imported = self.defined_at(absolute(own, &import.path));
+                let common = own.iter().zip(&imported).take_while(|(one, other)| one == other);
+                let common = common.count();
+                if let (Some(importer), Some(imported)) =
+                    (own.get(..=common), imported.get(..=common))
+                    && let Some((imported, _)) = self.code.get_key_value(imported)
+                {
+                    edges.entry(importer).or_default().insert(imported);
+                }
             }
         }
+        // Neither a module that imports nothing of what is left is in a circle, nor one that nothing of it imports.
+        while let Some(free) = edges.iter().find_map(|(importer, imported)| {
+            let is_last = imported.iter().all(|it| !edges.contains_key(it));
+            let is_first = edges.values().all(|imported| !imported.contains(importer));
+            (is_last || is_first).then_some(*importer)
+        }) {
+            edges.remove(free);
+        }
+        edges.into_keys().map(|path| path.join("/")).collect()
     }
-    // A module that imports nothing that is left is in no circle.
-    while let Some(free) = imports.iter().find_map(|(importer, imported)| {
-        imported.iter().all(|it| !imports.contains_key(it)).then(|| importer.clone())
-    }) {
-        imports.remove(&free);
-    }
-    imports.into_keys().map(|path| path.join("/")).collect()
+}
+
+/// A path in a module as one from the root of the crate. One that begins with another crate stays.
+fn absolute(module: &[String], path: &[&str]) -> Vec<String> {
+    let up = path.iter().take_while(|it| **it == "super").count();
+    let (above, named) = match path.first() {
+        Some(&"crate") => (0, &path[1..]),
+        Some(&"self") => (module.len(), &path[1..]),
+        _ => (module.len().saturating_sub(up), &path[up..]),
+    };
+    let named = named.iter().map(|it| (*it).to_owned());
+    module[..above].iter().cloned().chain(named).collect()
+}
+
+fn circles(files: &BTreeMap<String, String>) -> Vec<String> {
+    Modules::of_crate(files).circles()
 }
 
 #[test]
 fn no_modules_import_each_other() {
-    for dir in crate_directories() {
-        assert_eq!(circles(&sources(&dir)), Vec::<String>::new(), "{dir}");
-    }
+    let found = crate_directories().into_iter().map(|dir| (circles(&sources(&dir)), dir));
+    let found: Vec<_> = found.filter(|(circles, _)| !circles.is_empty()).collect();
+    assert!(found.is_empty(), "{found:?}");
     let file = |name: &str, text: &str| (name.to_owned(), text.to_owned());
     let mut files = BTreeMap::from([
         file("a/mod.rs", "mod one;\nmod two;\nmod three;"),
@@ -88,7 +149,7 @@ fn no_modules_import_each_other() {
         file("a/three/part.rs", "use super::super::Other;"),
     ]);
     assert_eq!(circles(&files), Vec::<String>::new());
-    // A name that the root has from elsewhere is no module, and a module may be asked for its contents.
+    // A name that the root has from elsewhere is not a module, and a module may be asked for its contents.
     files.extend([file("a/three/mod.rs", "use crate::{Other, a::{Own as Mine, three::part}};")]);
     assert_eq!(circles(&files), Vec::<String>::new());
     for text in [
@@ -101,4 +162,14 @@ fn no_modules_import_each_other() {
         files.extend([file("a/three/part.rs", text)]);
         assert_eq!(circles(&files), ["a/one", "a/three", "a/two"], "{text}");
     }
+    // A name that the module above passes on is what it stands for.
+    let passing =
+        "mod one;\npub use self::one::One as First;\npub(crate) use self::two::{Two, Other};";
+    files.extend([file("a/mod.rs", passing), file("lib.rs", "pub use self::a::First as Mine;")]);
+    for text in ["use super::super::First;", "use crate::Mine;", "use crate::{a::First};"] {
+        files.extend([file("a/three/part.rs", text)]);
+        assert_eq!(circles(&files), ["a/one", "a/three", "a/two"], "{text}");
+    }
+    files.extend([file("a/three/part.rs", "use crate::a::Third;")]);
+    assert_eq!(circles(&files), Vec::<String>::new());
 }

@@ -7,7 +7,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::CallError;
-use super::derived_values::{ValueError, each_file, write};
+use super::ValueError;
+use super::value_maker::{each_file, write};
 use ce_executor::VerifiedPath;
 use ce_files::manifest::Scan;
 use ce_git::{Trees, files_in, is_in, tree_in};

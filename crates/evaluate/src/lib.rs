@@ -24,13 +24,15 @@ pub mod session;
 mod suspended_calls;
 mod sweep;
 mod ticket;
+mod value_error;
+mod value_maker;
 mod worker;
 mod worker_queue;
 
 pub use self::audit::{Audit, AuditBudget, AuditedCall, AuditedEnd, InputMissing, NotExecuted};
 pub use self::capacity::Unsatisfiable;
 pub use self::computation_directories::Exports;
-pub use self::derived_values::{TreeValues, ValueError, export_tree};
+pub use self::derived_values::TreeValues;
 pub use self::evaluation::{AwaitedCalls, Evaluation, Files, Texts};
 pub use self::evaluator::Evaluator;
 pub use self::launcher::{
@@ -44,5 +46,7 @@ pub use self::outcome::{
 pub use self::recorded_rows::{RecordedPoint, RecordedRows};
 pub use self::sweep::{CallNumbers, point_outputs};
 pub use self::ticket::TicketRules;
+pub use self::value_error::ValueError;
+pub use self::value_maker::export_tree;
 pub use self::worker::{Worker, WorkerEvent, WorkerRules};
 pub use self::worker_queue::{TicketCounts, WorkerQueue};

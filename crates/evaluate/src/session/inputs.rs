@@ -6,18 +6,15 @@ use std::iter;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use super::{Error, check_selection, expand_own_sheets};
+use super::own_files::{expand_own_sheets, own_file};
+use super::{Error, InputError};
 use crate::{Evaluation, Files, Texts, ValueError};
 use ce_files::manifest::Scan;
 use ce_git::{SourceError, SourceRepositories, Trees};
 use ce_model::digest::Digest;
-use ce_model::exit::{Exit, Explain};
-use ce_model::humanize::counted;
 use ce_model::name::InputName;
-use ce_model::plan::{Plan, PointSelection};
-use ce_model::suggest::nearest;
-use ce_model::system_hints;
-use ce_model::task::{FileContents, InputId, RecordedTree, Task, TaskFile, TaskTree, TreeCommit};
+use ce_model::plan::{Plan, PointSelection, SelectionError};
+use ce_model::task::{InputId, RecordedTree, Task, TaskTree, TreeCommit};
 use ce_model::template::MAX_TEXT;
 use ce_storage::{Input, InputSource, StorageError};
 use ce_task::load;
@@ -197,38 +194,6 @@ pub(super) fn of_input(task: &Task, given: &[Option<InputSource>], error: Storag
     error.into()
 }
 
-/// Returns where the contents of a task's own files come from; `None` for one whose path depends on names that a sweep
-/// binds.
-pub(super) fn own_files(trees: &Trees, task: &Task) -> Result<Vec<Option<InputSource>>, Error> {
-    let mut own = Vec::with_capacity(task.files.len());
-    for file in &task.files {
-        own.push(match file.contents {
-            FileContents::Unbound => None,
-            _ => Some(own_file(trees, file)?),
-        });
-    }
-    Ok(own)
-}
-
-/// The repository, or the work tree if the file has changes that are not committed.
-pub(super) fn own_file(trees: &Trees, file: &TaskFile) -> Result<InputSource, Error> {
-    match &file.contents {
-        FileContents::Uncommitted(path) | FileContents::Large(path) => {
-            Ok(InputSource::File(path.clone()))
-        }
-        FileContents::Written(text) => Ok(InputSource::Bytes(text.as_bytes().to_vec())),
-        FileContents::Blob(id) => match trees.blob(id) {
-            Ok(contents) => Ok(InputSource::Bytes(contents)),
-            Err(source) => Err(InputError::OwnFile { path: file.path.to_string(), source }.into()),
-        },
-        FileContents::Unbound => {
-            debug_assert!(false, "a task is bound before its files are read");
-            let source = "the texts of its names are unknown".into();
-            Err(InputError::OwnFile { path: file.path.to_string(), source }.into())
-        }
-    }
-}
-
 /// Returns the contents of small files, which may name revisions. What can be read only once is left out.
 pub(super) fn texts<'a>(sources: impl Iterator<Item = &'a InputSource>) -> Texts {
     let mut texts = Texts::new();
@@ -310,209 +275,14 @@ pub fn check_trees(dir: &Path, task: &Task) -> Result<(), Error> {
     Ok(())
 }
 
-/// The reason why the inputs of a task, or its repositories, cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum InputError {
-    /// The number of inputs is not the task's.
-    #[error(
-        "the task {task} takes {}{}, and {given} {} given",
-        list_inputs(names),
-        match (*named, &defaults[..]) {
-            (true, _) => " beside those given by name",
-            (false, []) => "",
-            (false, _) => " beside those that have defaults",
-        },
-        if *given == 1 { "is" } else { "are" }
-    )]
-    Inputs {
-        /// The name of the task.
-        task: String,
-        /// The names of the inputs that it takes by position.
-        names: Vec<String>,
-        /// The names of the inputs that have defaults, and are not given by name.
-        defaults: Vec<String>,
-        /// The number of inputs given by position.
-        given: usize,
-        /// Other inputs are given by name.
-        named: bool,
-        /// Git's configuration has a storage, so none needs to be given.
-        configured: bool,
-    },
-    /// The task has no input of this name.
-    #[error("the task {task} takes no input {name}")]
-    UnknownInput {
-        /// The name of the task.
-        task: String,
-        /// The name of the input.
-        name: String,
-        /// The name of an input that the task takes and may be meant.
-        nearest: Option<String>,
-        /// The names of all inputs that it takes.
-        inputs: Vec<String>,
-    },
-    /// An input is not given, and has no default.
-    #[error("the input {0} is not given, and has no default")]
-    NotGiven(String),
-    /// An input is given by its name more than once.
-    #[error("the input {0} is given twice")]
-    InputTwice(String),
-    /// One version of a task takes an input that the other one does not.
-    #[error("the task at {takes} takes an input {name}, and at {lacks} it does not")]
-    NoInput {
-        /// The symbolic name.
-        name: String,
-        /// The version that takes it.
-        takes: String,
-        /// The version that does not.
-        lacks: String,
-    },
-    /// An input is not there or may not be read.
-    #[error("cannot read the input {name}, {path}")]
-    Input {
-        /// Its symbolic name.
-        name: String,
-        /// The file.
-        path: String,
-        /// The cause.
-        source: io::Error,
-    },
-    /// An input cannot be a value, or not be read to its end.
-    #[error("the input {name} cannot be used")]
-    InputValue {
-        /// Its symbolic name.
-        name: String,
-        /// The cause.
-        source: StorageError,
-    },
-    /// A file of the task cannot be read from its repository.
-    #[error("cannot read the task's file {path}")]
-    OwnFile {
-        /// Its path in the task.
-        path: String,
-        /// The error of Git.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-    /// The task reads no repository of this name.
-    #[error("the task {task} reads no repository {name}")]
-    UnknownRepository {
-        /// The name of the task.
-        task: String,
-        /// The name that the user gave.
-        name: String,
-        /// The name of a repository that the task reads and may be meant.
-        nearest: Option<String>,
-    },
-    /// A repository is named more than once.
-    #[error("the repository {0} is given twice")]
-    RepositoryTwice(String),
-}
-
-impl InputError {
-    /// Returns the error for a name that no input of a task has.
-    pub fn unknown(task: &Task, name: &str) -> Self {
-        let inputs: Vec<String> = task.inputs.iter().map(ToString::to_string).collect();
-        let (task, nearest) = (task.name.to_string(), nearest(name, &inputs));
-        Self::UnknownInput { task, name: name.to_owned(), nearest, inputs }
-    }
-}
-
-impl Explain for InputError {
-    fn exit(&self) -> Exit {
-        match self {
-            Self::InputValue { source: StorageError::Io { source, .. }, .. }
-                if is_of_user(source) =>
-            {
-                Exit::Malformed
-            }
-            Self::InputValue { source, .. } => source.exit(),
-            _ => Exit::Malformed,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Inputs { names, defaults, configured, .. } => {
-                let by_position = giving(names, *configured);
-                Some(match &defaults[..] {
-                    [] => by_position,
-                    [name, ..] => {
-                        format!("{by_position}; to replace a default, {name}=FILE or -p {name}=TEXT")
-                    }
-                })
-            }
-            Self::UnknownInput { nearest: None, inputs, .. } if !inputs.is_empty() => {
-                Some(format!("its inputs are {}", inputs.join(", ")))
-            }
-            Self::UnknownInput { nearest, .. } | Self::UnknownRepository { nearest, .. } => {
-                nearest.as_ref().map(|name| format!("did you mean {name}?"))
-            }
-            Self::NotGiven(name) => Some(format!("give {name}=FILE or -p {name}=TEXT")),
-            Self::InputTwice(_) | Self::RepositoryTwice(_) => Some("give it once".to_owned()),
-            Self::NoInput { .. } => {
-                Some("give revisions at which the task takes the same inputs".to_owned())
-            }
-            Self::Input { name, source, .. } if source.kind() == io::ErrorKind::Other => {
-                Some(format!("give another file or directory, or -p {name}=TEXT"))
-            }
-            Self::Input { path, source, .. } => system_hints::for_reading(Path::new(path), source),
-            Self::InputValue { source: error @ StorageError::Io { path, source, .. }, .. } => {
-                system_hints::for_reading(path, source).or_else(|| error.hint())
-            }
-            Self::InputValue { source, .. } => source.hint(),
-            Self::OwnFile { .. } => Some(
-                "git status says whether it is as committed, and git fsck whether the repository is damaged"
-                    .to_owned(),
-            ),
-        }
-    }
-}
-
-/// Whether the user has given a wrong path, or one that nobody lets them read. Any other error is the system's.
-fn is_of_user(error: &io::Error) -> bool {
-    use io::ErrorKind::{InvalidFilename, IsADirectory, NotADirectory, NotFound, PermissionDenied};
-    matches!(
-        error.kind(),
-        InvalidFilename | IsADirectory | NotADirectory | NotFound | PermissionDenied
-    )
-}
-
-/// The number and the names of a task's inputs, in words.
-fn list_inputs(names: &[String]) -> String {
-    match names.len() {
-        0 => "no inputs".to_owned(),
-        takes => format!("{} ({})", counted(takes, "input"), names.join(", ")),
-    }
-}
-
-/// Describes in words how to give a storage and these inputs.
-fn giving(names: &[String], has_storage: bool) -> String {
-    let storage = if has_storage { "if not compeval.storage" } else { "first" };
-    match names {
-        [] => "give the storage and nothing more".to_owned(),
-        [name] => format!("give the storage {storage}, and a file or -p {name}=TEXT for it"),
-        [name, ..] => format!(
-            "give the storage {storage}, and a file for each, in this order, or -p {name}=TEXT"
-        ),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::path::PathBuf;
-
-    use super::*;
-
-    #[test]
-    fn only_what_the_user_can_mend_is_wrong_input() {
-        let exit = |kind: io::ErrorKind| {
-            let path = PathBuf::from("data/d");
-            let source = StorageError::Io { doing: "read", path, source: kind.into() };
-            InputError::InputValue { name: "x".to_owned(), source }.exit()
-        };
-        assert_eq!(exit(io::ErrorKind::PermissionDenied), Exit::Malformed);
-        assert_eq!(exit(io::ErrorKind::NotFound), Exit::Malformed);
-        assert_eq!(exit(io::ErrorKind::StaleNetworkFileHandle), Exit::Storage);
-        assert_eq!(exit(io::ErrorKind::Other), Exit::Storage);
+/// Checks that some point has each text that is asked for, as far as points are known.
+///
+/// # Errors
+///
+/// Fails with what no points have.
+pub fn check_selection(plan: &Plan) -> Result<(), Error> {
+    match plan.selection_faults() {
+        faults if faults.is_empty() => Ok(()),
+        faults => Err(SelectionError(faults).into()),
     }
 }

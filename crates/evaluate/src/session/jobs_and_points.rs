@@ -2,40 +2,31 @@
 //! over its own inputs has a job for each of them.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::inputs::own_file;
+use super::own_files::own_file;
 use super::{Error, InputError, Session};
-use crate::derived_values::ValueError;
-use crate::{CallError, Evaluation, Outcome, PointsError};
+use crate::{CallError, Evaluation, Outcome};
 use ce_files::cache::Cache;
 use ce_git::{Home, Trees};
 use ce_model::digest::Digest;
-use ce_model::exit::{Exit, Explain};
-use ce_model::humanize::counted;
+use ce_model::exit::Explain;
 use ce_model::name::{InputName, TreeName};
-use ce_model::plan::{
-    Ancestors, Derivation, DerivedId, Operation, Plan, PlanGrowth, PlannedSweep, PlannedSweepId,
-    SelectionError, Source,
-};
+use ce_model::plan::{Ancestors, Derivation, DerivedId, PlannedSweep, Source};
 use ce_model::sweep::{
     self, Factor, MAX_SHEET, NoDefaultText, ParameterProblem, Parameters, Product, ProductFault,
     SheetFormat, SheetProblem, SweepPoint, SweepPoints,
 };
 use ce_model::system_hints;
-use ce_model::task::{
-    FileContents, Node, RangedInput, RangedInputs, SweepId, Task, TaskFile, TaskFileId,
-};
+use ce_model::task::{Node, RangedInput, RangedInputs, Task};
 use ce_model::template;
 use ce_storage::{
     Durability, Input, InputSource, Job, KnownRepositories, ResultName, Storage, Stored,
     TaskVersion, Unrecorded,
 };
-use ce_task::load::DeferredFiles;
 
 /// The fate of the outputs of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -386,18 +377,6 @@ pub fn for_each(task: Task, factors: Vec<Factor>) -> Result<(Task, RangedInputs)
     Ok(task.for_each(product))
 }
 
-/// Checks that some point has each text that is asked for, as far as points are known.
-///
-/// # Errors
-///
-/// Fails with what no points have.
-pub fn check_selection(plan: &Plan) -> Result<(), Error> {
-    match plan.selection_faults() {
-        faults if faults.is_empty() => Ok(()),
-        faults => Err(SelectionError(faults).into()),
-    }
-}
-
 /// The points for which a task is evaluated, if it is one that [`for_each`] returned.
 fn points_of(task: &Task) -> SweepPoints {
     match &task.workflow[task.workflow.root()] {
@@ -493,150 +472,4 @@ pub fn find_jobs(
         }
     }
     Ok(Some(FinishedJobs { points: Some(points), outputs }))
-}
-
-/// Adds the calls of all sweeps whose points the task has itself, as files or factors, as an evaluation would. Files whose path depends
-/// on names that have no text yet are left out. Returns whether there is one.
-///
-/// # Errors
-///
-/// Fails with the first sheet that cannot be read or does not fit its sweep.
-pub fn expand_own_sheets(trees: &Trees, task: &Task, plan: &Plan) -> Result<bool, Error> {
-    let mut sheets: HashMap<OwnSheet, SweepPoints> = HashMap::new();
-    let mut seen = 0;
-    // A sweep in the body of another one is planned when the points of that are known.
-    while seen < plan.calls().len() {
-        let found: Vec<_> = own_sheets(task, plan, seen).collect();
-        seen = plan.calls().len();
-        for (sweep, sheet) in found {
-            let points = match sheets.entry(sheet) {
-                Entry::Occupied(known) => known.get().clone(),
-                Entry::Vacant(place) => {
-                    let points = match sheet {
-                        OwnSheet::File(file) => read_sheet(trees, &task.files[file.index()])?,
-                        // Loading the task has checked that there are some.
-                        OwnSheet::Factors(sweep) => {
-                            sweep::points(&task.sweeps[sweep.index()].product).unwrap_or_default()
-                        }
-                    };
-                    place.insert(points).clone()
-                }
-            };
-            plan.expand(task, sweep, PlanGrowth::Points(points)).map_err(PointsError::from)?;
-        }
-    }
-    Ok(!sheets.is_empty())
-}
-
-/// Points that a task has itself, beside a sweep of them.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum OwnSheet {
-    /// A file of the task.
-    File(TaskFileId),
-    /// The product of the factors of a node `points`.
-    Factors(SweepId),
-}
-
-/// Checks the sheets of points that are files of the task.
-///
-/// # Errors
-///
-/// Fails with the first sheet that cannot be read or does not fit its sweep.
-pub fn check_own_sheets(dir: &Path, task: &Task) -> Result<(), Error> {
-    expand_own_sheets(&Trees::new(dir), task, &Plan::new(task)).map(drop)
-}
-
-/// The greatest number of values that are named which points cannot have.
-const WRONG_VALUES: usize = 20;
-
-/// Files of a task that points name and the task does not have, and values that are wrong with the texts of points.
-#[derive(Debug, thiserror::Error)]
-#[error("{} that points name cannot be used{}", counted(.0.len(), "value"), in_lines(.0))]
-pub struct PointValuesError(Vec<ValueError>);
-
-impl Explain for PointValuesError {
-    fn exit(&self) -> Exit {
-        Exit::Malformed
-    }
-
-    fn hint(&self) -> Option<String> {
-        self.0.iter().find_map(Explain::hint)
-    }
-}
-
-/// The first errors, each in a line of its own.
-fn in_lines(errors: &[ValueError]) -> String {
-    let mut lines: String =
-        errors.iter().take(WRONG_VALUES).map(|error| format!("\n  {error}")).collect();
-    if errors.len() > WRONG_VALUES {
-        lines = format!("{lines}\n  and {} more", errors.len() - WRONG_VALUES);
-    }
-    lines
-}
-
-/// Checks the values whose names depend on points, as far as these are known: files of the task, and names with texts in braces.
-///
-/// # Errors
-///
-/// Fails with those that no call could read.
-pub fn check_point_values(dir: &Path, task: &Task, plan: &Plan) -> Result<(), PointValuesError> {
-    let files = DeferredFiles::new(dir, task);
-    // The texts of inputs are known when the task is bound.
-    let inputs: Vec<String> = task.inputs.iter().map(|name| format!("{{{name}}}")).collect();
-    let is_open = |path: &str| inputs.iter().any(|input| path.contains(input));
-    let wrong = plan.derived().filter_map(|(_, value)| match &value.how {
-        Derivation::File(path) if is_open(path.as_str()) => None,
-        Derivation::File(path) => {
-            let fault = files.find(path).err()?;
-            Some(ValueError::OwnFile { path: path.to_string(), fault: fault.into() })
-        }
-        Derivation::Wrong(wrong) => Some(ValueError::Wrong(wrong.clone())),
-        // These are known when a call or the storage is.
-        Derivation::Tree(..)
-        | Derivation::Member(_)
-        | Derivation::Text(_)
-        | Derivation::Written(_)
-        | Derivation::Points(_)
-        | Derivation::Literal(_) => None,
-    });
-    let wrong: Vec<ValueError> = wrong.collect();
-    if wrong.is_empty() { Ok(()) } else { Err(PointValuesError(wrong)) }
-}
-
-/// The sweeps whose points are not known yet and the task has itself, among the calls from a number on.
-fn own_sheets(
-    task: &Task,
-    plan: &Plan,
-    from: usize,
-) -> impl Iterator<Item = (PlannedSweepId, OwnSheet)> {
-    plan.calls().skip(from).filter_map(|(call, planned)| {
-        let Operation::Sweep(sweep) = planned.operation else { return None };
-        if plan.sweep(sweep).rows().is_some() {
-            return None;
-        }
-        let sheet = match *plan.inputs(call) {
-            [Source::File(file)] => {
-                let is_bound = task.files[file.index()].contents != FileContents::Unbound;
-                is_bound.then_some(OwnSheet::File(file))?
-            }
-            [Source::Derived { value, .. }] => match plan.value(value).how {
-                Derivation::Points(points) => OwnSheet::Factors(points),
-                _ => return None,
-            },
-            _ => return None,
-        };
-        Some((sweep, sheet))
-    })
-}
-
-/// Reads the points that a file of the task has.
-fn read_sheet(trees: &Trees, file: &TaskFile) -> Result<SweepPoints, Error> {
-    let sheet = file.path.to_string();
-    let contents = match own_file(trees, file)? {
-        InputSource::Bytes(contents) => contents,
-        InputSource::File(path) => fs::read(path)
-            .map_err(|source| InputError::OwnFile { path: sheet.clone(), source: source.into() })?,
-    };
-    let points = sweep::read(SheetFormat::of(&contents), &contents);
-    Ok(points.map_err(|problems| PointsError::Sheet { sheet, problems })?)
 }

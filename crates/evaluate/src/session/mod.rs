@@ -7,10 +7,12 @@
 //! A worker has a session of its own: [`WorkerSession`].
 
 mod call_inspection;
+mod input_error;
 mod inputs;
 mod interrupts;
 mod jobs_and_points;
 mod options;
+mod own_files;
 mod run_as_slurm_job;
 mod submitted_workers;
 mod suspension_session;
@@ -26,9 +28,10 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, mpsc};
 use std::{error, io, iter, mem, thread};
 
-use self::inputs::{bind_like, fill_in, given_to, of_input, own_files, texts};
+use self::inputs::{bind_like, fill_in, given_to, of_input, texts};
 use self::interrupts::{Interrupts, StorageNotices, unless_interrupted};
 use self::options::local;
+use self::own_files::own_files;
 use self::submitted_workers::ScheduledWorkers;
 use crate::{
     Audit, AuditBudget, AuditedCall, AuditedEnd, EvaluateError, Evaluation, Evaluator, Event,
@@ -49,15 +52,18 @@ use ce_storage::{Input, InputSource, Patience, Storage, StorageError};
 pub use self::call_inspection::{
     CallNameError, InspectionError, InspectionSession, find_call, named_call, named_job, print_log,
 };
-pub use self::inputs::{BoundTask, InputError, check_trees};
+pub use self::input_error::InputError;
+pub use self::inputs::{BoundTask, check_selection, check_trees};
 pub use self::interrupts::{Stop, start_pool};
 pub use self::jobs_and_points::{
-    FinishedJobs, Kept, PointValuesError, PointsFile, RangeError, check_own_sheets,
-    check_point_values, check_selection, expand_own_sheets, find_job, find_jobs, for_each,
-    open_finished, record_later_use,
+    FinishedJobs, Kept, PointsFile, RangeError, find_job, find_jobs, for_each, open_finished,
+    record_later_use,
 };
 pub use self::options::{
     Frontend, Given, InputReading, IsolationPolicy, IsolationRequired, Place, RunOptions,
+};
+pub use self::own_files::{
+    PointValuesError, check_own_sheets, check_point_values, expand_own_sheets,
 };
 pub use self::run_as_slurm_job::{RunJobRequest, is_to_be_handed_over, own_token, retain_waiting};
 pub use self::suspension_session::{SuspensionError, SuspensionSession};

@@ -15,8 +15,8 @@ use rustix::io::Errno;
 
 use super::network::{OnNotFound, retry};
 use super::{
-    Disk, FileId, ForeignEntry, IoContext, Metadata, Result, StorageError, attempt_once, is_absent,
-    look_once, stat,
+    Disk, FileId, ForeignEntry, IoContext, Metadata, Result, StorageError, ValueMetadata,
+    attempt_once, is_absent, look_once, stat,
 };
 use ce_files::attributes::Sealing;
 use ce_files::beneath::{allow, each_entry, open_directory, open_listed, remove_tree, set_mode};
@@ -325,17 +325,6 @@ fn names_in(directory: &OwnedFd) -> io::Result<HashSet<OsString>> {
     let listed = open_listed(directory, OsStr::new("."))?;
     each_entry(&listed, |name, _| names.insert(name.to_owned()))?;
     Ok(names)
-}
-
-/// A file or directory that was looked at, and not read.
-#[derive(Debug)]
-pub(crate) enum ValueMetadata {
-    /// A plain file.
-    File(Metadata),
-    /// A directory, with everything in it.
-    Directory(Scan, Metadata),
-    /// Something else, which is no value.
-    Other,
 }
 
 impl StorageError {

@@ -12,15 +12,14 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, RenameFlags, Stat, fstat, linkat, openat, renameat,
-    renameat_with, symlinkat, syncfs, unlinkat,
+    AtFlags, FileType, Mode, OFlags, RenameFlags, linkat, openat, renameat, renameat_with,
+    symlinkat, syncfs, unlinkat,
 };
 use rustix::io::Errno;
-use rustix::process::geteuid;
 
 use super::hash_and_copy::Reading;
 use super::network::OnNotFound;
-use super::{Disk, ForeignEntry, IoContext, Result, StorageError, found, stat};
+use super::{Disk, FileId, ForeignEntry, IoContext, Metadata, Result, StorageError, found, stat};
 use ce_files::attributes::Sealing;
 use ce_files::beneath::{allow, set_mode};
 use ce_files::cache::FileStat;
@@ -588,97 +587,6 @@ impl Disk {
             }
             made => made,
         })
-    }
-}
-
-/// The identity of a file, regardless of its name: device and inode.
-pub type FileId = (u64, u64);
-
-/// The metadata of a file.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Metadata {
-    stat: FileStat,
-    mode: u32,
-    links: u64,
-    owner: u32,
-}
-
-impl From<&Stat> for Metadata {
-    fn from(stat: &Stat) -> Self {
-        Self {
-            stat: FileStat::from(stat),
-            mode: stat.st_mode,
-            links: stat.st_nlink,
-            owner: stat.st_uid,
-        }
-    }
-}
-
-impl Metadata {
-    /// Reads the metadata of an open file.
-    pub(crate) fn of(file: &File) -> io::Result<Self> {
-        Ok(Self::from(&fstat(file)?))
-    }
-
-    /// The stat of the file, which differs after a change of the file.
-    pub(crate) const fn stat(&self) -> FileStat {
-        self.stat
-    }
-
-    /// The device and inode of the file.
-    pub(crate) const fn id(&self) -> FileId {
-        self.stat.id()
-    }
-
-    /// The size in bytes.
-    pub(crate) const fn len(&self) -> u64 {
-        self.stat.size
-    }
-
-    /// The time of the last write, in nanoseconds since 1970.
-    pub(crate) const fn modified_ns(&self) -> i64 {
-        self.stat.modified_ns
-    }
-
-    /// The permission bits.
-    pub(crate) const fn mode(&self) -> u32 {
-        self.mode & 0o7777
-    }
-
-    /// The number of hard links.
-    pub(crate) const fn links(&self) -> u64 {
-        self.links
-    }
-
-    /// The user id of its owner.
-    pub(crate) const fn owner(&self) -> u32 {
-        self.owner
-    }
-
-    /// The owner of a directory, if that is another user: it may be closed to this one, which is not root.
-    pub(crate) fn another_owner(&self) -> Option<u32> {
-        let user = geteuid();
-        (self.is_dir() && !user.is_root() && self.owner != user.as_raw()).then_some(self.owner)
-    }
-
-    /// The type of the file.
-    pub(super) const fn kind(&self) -> FileType {
-        FileType::from_raw_mode(self.mode)
-    }
-
-    /// Whether it is a plain file.
-    pub(crate) fn is_file(&self) -> bool {
-        self.kind() == FileType::RegularFile
-    }
-
-    /// Whether it is a symbolic link.
-    pub(crate) fn is_link(&self) -> bool {
-        self.kind() == FileType::Symlink
-    }
-
-    /// Whether it is a directory.
-    pub(crate) fn is_dir(&self) -> bool {
-        self.kind() == FileType::Directory
     }
 }
 

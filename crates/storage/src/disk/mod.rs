@@ -14,6 +14,7 @@ mod error;
 pub(super) mod file_system_kinds;
 mod files;
 pub(super) mod hash_and_copy;
+mod metadata;
 mod network;
 mod root;
 
@@ -29,14 +30,13 @@ use rustix::fs::{AtFlags, Mode, OFlags, Stat, fstat, open, statat};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
-pub(super) use self::directories::ValueMetadata;
 pub(crate) use self::directories::make_dirs;
 pub(super) use self::error::fault;
 pub use self::error::{NoStorage, StorageError, advice};
 use self::file_system_kinds::FileSystemKind;
-pub use self::files::FileId;
 pub(super) use self::files::Linked;
-pub(crate) use self::files::Metadata;
+pub use self::metadata::FileId;
+pub(crate) use self::metadata::{Metadata, ValueMetadata};
 use self::network::{Listings, OnNotFound, Outages};
 pub use self::network::{Outage, Patience};
 pub(super) use self::network::{open_created, patience, retry_at};

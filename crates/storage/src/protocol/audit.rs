@@ -6,13 +6,12 @@
 //! with these. An empty file beside the record marks such a result. Without the marker, a missing output is one that the user has
 //! deleted. Beside outputs that are all here, it means nothing.
 
-use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
 use super::call_lookup::{Call, Outputs};
-use super::{PublishError, Sealed, Stage, Storage};
+use super::{DeviatingOutput, Deviation, Precedence, PublishError, Sealed, Stage, Storage};
 use crate::disk::Result;
 use crate::paths::{Entry, LOG, ResultName};
 use crate::records::{
@@ -194,63 +193,6 @@ fn what(difference: &EntryDifference<'_>) -> &'static str {
         [Some(EntryKind::File { .. }), Some(EntryKind::File { .. })] => "has other contents",
         [Some(EntryKind::Link { .. }), Some(EntryKind::Link { .. })] => "leads elsewhere",
         [Some(_), Some(_)] => "is of another kind",
-    }
-}
-
-/// The rule for a result that is in the place of a new one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Precedence {
-    /// It stays. If its outputs are away, the new ones must be equal to them.
-    Recorded,
-    /// It stays, unless its outputs are away: then the new ones replace it.
-    NewOfAway,
-    /// The new one replaces it.
-    New,
-}
-
-/// An execution of a call that is away has made other outputs than are recorded.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Deviation {
-    /// The outputs that differ.
-    pub outputs: Vec<DeviatingOutput>,
-    /// The directory of the new outputs, relative to the storage.
-    pub aside: String,
-    /// The number of recorded calls that were made from recorded outputs that differ.
-    pub readers: usize,
-}
-
-/// An output that differs from the recorded one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DeviatingOutput {
-    /// Its number.
-    pub number: usize,
-    /// Its recorded digest.
-    pub recorded: Digest,
-    /// Its digest now.
-    pub found: Digest,
-    /// The differences within a directory, in words, if the storage knows its former contents.
-    pub members: Option<String>,
-}
-
-impl fmt::Display for Deviation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { outputs, aside, readers } = self;
-        write!(f, "its outputs are away, and executed again it made others than are recorded: ")?;
-        for (at, output) in outputs.iter().enumerate() {
-            let DeviatingOutput { number, recorded, found, members } = output;
-            let separator = if at == 0 { "" } else { ", " };
-            let (was, is) = (recorded.sha1.full(), found.sha1.full());
-            write!(f, "{separator}output {number:02} was {was}, is {is}")?;
-            if let Some(members) = members {
-                write!(f, " ({members})")?;
-            }
-        }
-        match readers {
-            0 => {}
-            1 => write!(f, "; 1 recorded call was made from what is recorded")?,
-            readers => write!(f, "; {readers} recorded calls were made from what is recorded")?,
-        }
-        write!(f, "; the new outputs are in {aside}")
     }
 }
 

@@ -1,0 +1,218 @@
+//! Why the inputs of a task, or its repositories, cannot be used.
+
+use std::io;
+use std::path::Path;
+
+use ce_model::exit::{Exit, Explain};
+use ce_model::humanize::counted;
+use ce_model::suggest::nearest;
+use ce_model::system_hints;
+use ce_model::task::Task;
+use ce_storage::StorageError;
+
+/// The reason why the inputs of a task, or its repositories, cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InputError {
+    /// The number of inputs is not the task's.
+    #[error(
+        "the task {task} takes {}{}, and {given} {} given",
+        list_inputs(names),
+        match (*named, &defaults[..]) {
+            (true, _) => " beside those given by name",
+            (false, []) => "",
+            (false, _) => " beside those that have defaults",
+        },
+        if *given == 1 { "is" } else { "are" }
+    )]
+    Inputs {
+        /// The name of the task.
+        task: String,
+        /// The names of the inputs that it takes by position.
+        names: Vec<String>,
+        /// The names of the inputs that have defaults, and are not given by name.
+        defaults: Vec<String>,
+        /// The number of inputs given by position.
+        given: usize,
+        /// Other inputs are given by name.
+        named: bool,
+        /// Git's configuration has a storage, so none needs to be given.
+        configured: bool,
+    },
+    /// The task has no input of this name.
+    #[error("the task {task} takes no input {name}")]
+    UnknownInput {
+        /// The name of the task.
+        task: String,
+        /// The name of the input.
+        name: String,
+        /// The name of an input that the task takes and may be meant.
+        nearest: Option<String>,
+        /// The names of all inputs that it takes.
+        inputs: Vec<String>,
+    },
+    /// An input is not given, and has no default.
+    #[error("the input {0} is not given, and has no default")]
+    NotGiven(String),
+    /// An input is given by its name more than once.
+    #[error("the input {0} is given twice")]
+    InputTwice(String),
+    /// One version of a task takes an input that the other one does not.
+    #[error("the task at {takes} takes an input {name}, and at {lacks} it does not")]
+    NoInput {
+        /// The symbolic name.
+        name: String,
+        /// The version that takes it.
+        takes: String,
+        /// The version that does not.
+        lacks: String,
+    },
+    /// An input is not there or may not be read.
+    #[error("cannot read the input {name}, {path}")]
+    Input {
+        /// Its symbolic name.
+        name: String,
+        /// The file.
+        path: String,
+        /// The cause.
+        source: io::Error,
+    },
+    /// An input cannot be a value, or not be read to its end.
+    #[error("the input {name} cannot be used")]
+    InputValue {
+        /// Its symbolic name.
+        name: String,
+        /// The cause.
+        source: StorageError,
+    },
+    /// A file of the task cannot be read from its repository.
+    #[error("cannot read the task's file {path}")]
+    OwnFile {
+        /// Its path in the task.
+        path: String,
+        /// The error of Git.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The task reads no repository of this name.
+    #[error("the task {task} reads no repository {name}")]
+    UnknownRepository {
+        /// The name of the task.
+        task: String,
+        /// The name that the user gave.
+        name: String,
+        /// The name of a repository that the task reads and may be meant.
+        nearest: Option<String>,
+    },
+    /// A repository is named more than once.
+    #[error("the repository {0} is given twice")]
+    RepositoryTwice(String),
+}
+
+impl InputError {
+    /// Returns the error for a name that no input of a task has.
+    pub fn unknown(task: &Task, name: &str) -> Self {
+        let inputs: Vec<String> = task.inputs.iter().map(ToString::to_string).collect();
+        let (task, nearest) = (task.name.to_string(), nearest(name, &inputs));
+        Self::UnknownInput { task, name: name.to_owned(), nearest, inputs }
+    }
+}
+
+impl Explain for InputError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::InputValue { source: StorageError::Io { source, .. }, .. }
+                if is_of_user(source) =>
+            {
+                Exit::Malformed
+            }
+            Self::InputValue { source, .. } => source.exit(),
+            _ => Exit::Malformed,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Inputs { names, defaults, configured, .. } => {
+                let by_position = giving(names, *configured);
+                Some(match &defaults[..] {
+                    [] => by_position,
+                    [name, ..] => {
+                        format!("{by_position}; to replace a default, {name}=FILE or -p {name}=TEXT")
+                    }
+                })
+            }
+            Self::UnknownInput { nearest: None, inputs, .. } if !inputs.is_empty() => {
+                Some(format!("its inputs are {}", inputs.join(", ")))
+            }
+            Self::UnknownInput { nearest, .. } | Self::UnknownRepository { nearest, .. } => {
+                nearest.as_ref().map(|name| format!("did you mean {name}?"))
+            }
+            Self::NotGiven(name) => Some(format!("give {name}=FILE or -p {name}=TEXT")),
+            Self::InputTwice(_) | Self::RepositoryTwice(_) => Some("give it once".to_owned()),
+            Self::NoInput { .. } => {
+                Some("give revisions at which the task takes the same inputs".to_owned())
+            }
+            Self::Input { name, source, .. } if source.kind() == io::ErrorKind::Other => {
+                Some(format!("give another file or directory, or -p {name}=TEXT"))
+            }
+            Self::Input { path, source, .. } => system_hints::for_reading(Path::new(path), source),
+            Self::InputValue { source: error @ StorageError::Io { path, source, .. }, .. } => {
+                system_hints::for_reading(path, source).or_else(|| error.hint())
+            }
+            Self::InputValue { source, .. } => source.hint(),
+            Self::OwnFile { .. } => Some(
+                "git status says whether it is as committed, and git fsck whether the repository is damaged"
+                    .to_owned(),
+            ),
+        }
+    }
+}
+
+/// Whether the user has given a wrong path, or one that nobody lets them read. Any other error is the system's.
+fn is_of_user(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidFilename, IsADirectory, NotADirectory, NotFound, PermissionDenied};
+    matches!(
+        error.kind(),
+        InvalidFilename | IsADirectory | NotADirectory | NotFound | PermissionDenied
+    )
+}
+
+/// The number and the names of a task's inputs, in words.
+fn list_inputs(names: &[String]) -> String {
+    match names.len() {
+        0 => "no inputs".to_owned(),
+        takes => format!("{} ({})", counted(takes, "input"), names.join(", ")),
+    }
+}
+
+/// Describes in words how to give a storage and these inputs.
+fn giving(names: &[String], has_storage: bool) -> String {
+    let storage = if has_storage { "if not compeval.storage" } else { "first" };
+    match names {
+        [] => "give the storage and nothing more".to_owned(),
+        [name] => format!("give the storage {storage}, and a file or -p {name}=TEXT for it"),
+        [name, ..] => format!(
+            "give the storage {storage}, and a file for each, in this order, or -p {name}=TEXT"
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    #[test]
+    fn only_what_the_user_can_mend_is_wrong_input() {
+        let exit = |kind: io::ErrorKind| {
+            let path = PathBuf::from("data/d");
+            let source = StorageError::Io { doing: "read", path, source: kind.into() };
+            InputError::InputValue { name: "x".to_owned(), source }.exit()
+        };
+        assert_eq!(exit(io::ErrorKind::PermissionDenied), Exit::Malformed);
+        assert_eq!(exit(io::ErrorKind::NotFound), Exit::Malformed);
+        assert_eq!(exit(io::ErrorKind::StaleNetworkFileHandle), Exit::Storage);
+        assert_eq!(exit(io::ErrorKind::Other), Exit::Storage);
+    }
+}

@@ -1,0 +1,152 @@
+//! Why a value that no call makes cannot be had.
+
+use ce_files::manifest::ManifestFault;
+use ce_git::{AbsentLfsObject, AbsentObject, Changed, NotCloned, SourceError};
+use ce_model::exit::{Exit, Explain};
+use ce_model::name::TreeName;
+use ce_model::plan::WrongValue;
+use ce_model::template::NoText;
+use ce_storage::{MemberError, StorageError};
+use ce_task::load::LoadFault;
+
+/// The reason why a value that no call makes cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum ValueError {
+    /// The repository has no such commit or directory, or there is no such repository.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// The value that should say which commit is wanted is no text.
+    #[error("the revision of {name} cannot be used: {fault}")]
+    Revision {
+        /// The tree, as the task names it.
+        name: String,
+        /// The fault.
+        fault: NoText,
+    },
+    /// The value that should say which commit is wanted is a directory.
+    #[error("the revision of {0} cannot be used: it is a directory")]
+    Directory(String),
+    /// Git's data cannot be read.
+    #[error(transparent)]
+    Git(Box<dyn std::error::Error + Send + Sync>),
+    /// The same of a tree that is a value.
+    #[error("the tree {name} cannot be read")]
+    Unreadable {
+        /// The tree, as the task names it.
+        name: String,
+        /// The error of Git.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The contents of a file in a tree are not in this clone.
+    #[error(transparent)]
+    LargeFile(#[from] AbsentLfsObject),
+    /// The tree has an entry that no value has.
+    #[error("the Git tree {tree} cannot be a value: {fault}")]
+    Entry {
+        /// The first digits of its id.
+        tree: String,
+        /// The fault.
+        fault: ManifestFault,
+    },
+    /// A directory has no such member.
+    #[error(transparent)]
+    Member(MemberError),
+    /// A value is wrong at a point of a sweep.
+    #[error(transparent)]
+    Wrong(WrongValue),
+    /// A file is not in the storage.
+    #[error("{0} is not in the storage")]
+    NoLiteral(String),
+    /// A file of the task cannot be read.
+    #[error("the task's file {path} cannot be read: {fault}")]
+    OwnFile {
+        /// Its path.
+        path: String,
+        /// The cause.
+        fault: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The storage could not be read or written.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+impl ValueError {
+    /// Names the tree of which Git's data cannot be read.
+    pub(super) fn of(self, name: &TreeName) -> Self {
+        match self {
+            Self::Git(source) => Self::Unreadable { name: name.to_string(), source },
+            other => other,
+        }
+    }
+
+    /// Whether the storage is to blame.
+    pub const fn is_storage(&self) -> bool {
+        matches!(self, Self::Storage(_))
+    }
+
+    /// Whether the data of a repository cannot be read, which may be gone.
+    pub fn is_unreadable(&self) -> bool {
+        match self {
+            Self::Git(_) | Self::Unreadable { .. } => true,
+            Self::Source(error) => error.is_unreadable(),
+            Self::OwnFile { fault, .. } => fault
+                .downcast_ref()
+                .is_none_or(|it| matches!(it, LoadFault::Snapshot(_) | LoadFault::Read(_))),
+            _ => false,
+        }
+    }
+
+    /// Whether a repository as a whole is to blame, at any commit.
+    pub const fn is_of_repository(&self) -> bool {
+        matches!(self, Self::Source(error) if error.is_of_repository())
+    }
+
+    /// Whether the user asked to stop.
+    pub const fn is_interrupted(&self) -> bool {
+        matches!(self, Self::Storage(StorageError::Interrupted))
+    }
+}
+
+impl Explain for ValueError {
+    fn exit(&self) -> Exit {
+        if self.is_storage() { Exit::Storage } else { Exit::Malformed }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Source(error) => error.hint(),
+            Self::Storage(error) => error.hint(),
+            Self::Member(error) => error.hint(),
+            Self::LargeFile(error) => error.hint(),
+            Self::Revision { .. } | Self::Directory(_) => {
+                Some("write a commit id, a tag or a branch".to_owned())
+            }
+            Self::Unreadable { name, source } if source.is::<NotCloned>() => {
+                let repository = name.split(':').next().unwrap_or(name);
+                let update = "git submodule update --init --recursive";
+                Some(format!("{update} in the repository {repository}"))
+            }
+            Self::Unreadable { source, .. } | Self::Git(source) if source.is::<AbsentObject>() => {
+                Some(
+                    "git fetch --refetch --no-filter there, or clone it again without --filter"
+                        .to_owned(),
+                )
+            }
+            Self::OwnFile { fault, .. } => fault.downcast_ref::<LoadFault>()?.hint(),
+            Self::Unreadable { name, .. } => {
+                Some(format!("git fsck in the repository of {name} says whether it is damaged"))
+            }
+            Self::Entry { .. } => {
+                Some("name a directory of the repository that is without this entry".to_owned())
+            }
+            Self::Wrong(wrong) => wrong.hint(),
+            Self::NoLiteral(_) => Some(
+                "run the task that makes it, or copy it there; its name is in the node".to_owned(),
+            ),
+            Self::Git(source) if source.is::<Changed>() => {
+                Some("run the same command again".to_owned())
+            }
+            Self::Git(_) => Some("git fsck says whether the repository is damaged".to_owned()),
+        }
+    }
+}
