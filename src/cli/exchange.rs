@@ -9,8 +9,8 @@ use clap::{Parser, ValueEnum};
 
 use super::Tool;
 use super::options::writable;
-use super::storage_args::{AbsentStorage, Ends, FoundEnds};
-use ce_evaluate::session::{Error, OutputError, named_call};
+use super::storage_args::{AbsentStorage, Ends, FoundEnds, NewStorage, check_known};
+use ce_evaluate::session::{Error, KnownStorages, OutputError, named_call};
 use ce_exchange::{
     CrowdedDirectory, LedgerFacts, PullRequest, Pulled, PushRequest, Pushed, PushedLogs,
     ResultsBranch, ResultsError, RevokeRequest, TrustSettings, mirror, pull, push, revoke,
@@ -124,7 +124,10 @@ repository could not be read or written.";
 
 impl Tool for Push {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
-        let FoundEnds { storage: path, repository, .. } = self.ends.find()?;
+        let FoundEnds { storage: path, repository, is_configured, .. } = self.ends.find()?;
+        if is_configured {
+            check_known(Path::new("."), &path)?;
+        }
         let storage = self.open(&path)?;
         let mirror = mirror(&repository, Cache::of_user().as_ref(), Prompts::at_terminal())?;
         let sign = self.signs(&mirror)?;
@@ -251,6 +254,9 @@ pub(super) struct Pull {
     no_sync: bool,
 
     #[command(flatten)]
+    new_storage: NewStorage,
+
+    #[command(flatten)]
     ends: Ends,
 }
 
@@ -279,7 +285,10 @@ impl Pull {
 impl Tool for Pull {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
         let cache = Cache::of_user();
-        let FoundEnds { storage: path, repository, named_by } = self.ends.find()?;
+        let FoundEnds { storage: path, repository, is_configured, named_by } = self.ends.find()?;
+        if is_configured {
+            self.new_storage.check(Path::new("."), &path)?;
+        }
         let mirror = mirror(&repository, cache.as_ref(), Prompts::at_terminal())?;
         let trust = self.trust(&mirror)?;
         let durability = if self.no_sync { Durability::Unsynced } else { Durability::Synced };
@@ -299,12 +308,16 @@ impl Tool for Pull {
             exchanging(&request.progress, || pull(&storage, (&mirror, &branch), &request))
         };
         let is_refused = !outcome.as_ref().is_ok_and(Pulled::is_complete);
+        // What was made in vain is not remembered, and does not stay.
+        let is_in_vain = is_refused && absent.is_some();
+        if !self.dry_run && !is_in_vain {
+            remember(&storage)?;
+        }
         drop(storage);
-        if let Some(absent) = absent.filter(|_| !self.dry_run) {
-            // A storage that was made in vain does not stay.
-            if !is_refused || !absent.unmake() {
-                absent.tell("ce", "made a new storage at");
-            }
+        if let Some(absent) = absent.filter(|_| !self.dry_run)
+            && (!is_refused || !absent.unmake())
+        {
+            absent.tell("ce", "made a new storage at");
         }
         let outcome = outcome?;
         let told = match self.json {
@@ -331,4 +344,10 @@ impl Tool for Pull {
             true => Exit::Done,
         })
     }
+}
+
+/// Lets the repository of the current directory, if there is one, remember a storage.
+fn remember(storage: &Storage) -> Result<(), Error> {
+    let known = KnownStorages::of(Path::new("."))?;
+    known.map_or(Ok(()), |mut known| known.remember(storage, |warning| say("ce", &warning)))
 }

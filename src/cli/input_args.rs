@@ -9,7 +9,7 @@ use std::{fs, io};
 use clap::Args;
 
 use super::options::{Strict, TaskDir};
-use super::storage_args::{PlaceError, configured_storage};
+use super::storage_args::{PlaceError, check_known, configured_storage};
 use ce_evaluate::Evaluation;
 use ce_evaluate::session::{self, Error, Given, InputError, PointsFile, RangeError, for_each};
 use ce_git::Config;
@@ -132,7 +132,7 @@ impl PathArgs {
         strict: &Strict,
     ) -> Result<Evaluation, Error> {
         let config = dir.config()?;
-        let given = self.resolve(&task, &config)?;
+        let given = self.resolve(&dir.task, &task, &config)?;
         session::look_up(&dir.task, task, &given, &strict.to_look(&config)?)
     }
 
@@ -140,12 +140,16 @@ impl PathArgs {
     /// that name, if the task has one. Of the other arguments the storage comes first, unless the
     /// configuration has one and there are just as many as inputs that are not given by name.
     ///
-    /// An input with a default is given by name only.
-    pub(super) fn resolve(&self, task: &Task, config: &Config) -> Result<Given, Error> {
-        self.resolve_read(task, config, &vec![true; task.inputs.len()])
+    /// An input with a default is given by name only. A configured storage must be the one that the repository of the task has used.
+    pub(super) fn resolve(&self, dir: &Path, task: &Task, config: &Config) -> Result<Given, Error> {
+        let given = self.resolve_read(task, config, &vec![true; task.inputs.len()])?;
+        if given.is_configured {
+            check_known(dir, &given.storage)?;
+        }
+        Ok(given)
     }
 
-    /// The same if not all inputs are read: those that are not may be left out, all of them.
+    /// The same if not all inputs are read: those that are not may be left out, all of them. The configured storage is not checked.
     pub(super) fn resolve_read(
         &self,
         task: &Task,
@@ -202,8 +206,8 @@ impl PathArgs {
         }
         check_inputs(task, &inputs, storage)?;
         check_repositories(task, &self.repositories)?;
-        let storage = storage.to_owned();
-        Ok(Given { storage, inputs, repositories: self.repositories.clone() })
+        let (storage, is_configured) = (storage.to_owned(), files.len() == rest.len());
+        Ok(Given { storage, is_configured, inputs, repositories: self.repositories.clone() })
     }
 }
 

@@ -111,7 +111,7 @@ impl Tool for Diff {
         let titles = [one.as_str(), other.as_deref().unwrap_or("work tree")];
         let tasks = [self.load(Some(one))?, self.load(other.as_ref())?];
         let config = Config::of(&self.task)?;
-        let given = typed.resolve(&tasks[1], &config)?;
+        let given = typed.resolve(&self.task, &tasks[1], &config)?;
         let options = self.how.options(&config)?;
         if !self.dry_run {
             tasks.iter().try_for_each(|task| options.check_access(&self.task, task))?;
@@ -248,7 +248,7 @@ impl Tool for Bisect {
             evaluate: report::evaluate_quietly,
         };
         let task = criterion.load_bad(&range.bad)?;
-        let given = self.typed.resolve(&task, &config)?;
+        let given = self.typed.resolve(&self.task, &task, &config)?;
         let storage = Storage::existing(&given.storage)?;
         let session = Session::start(&self.task, storage, &options)?;
         let session = session.reading(&self.task, &given.repositories);

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::Tool;
 use super::input_args::{PathArgs, PointArgs, levels, ranged, typed_factor, warn_of_similar_texts};
 use super::options::{Dirty, RunArgs, StyleName, TaskDir};
-use super::storage_args::AbsentStorage;
+use super::storage_args::{AbsentStorage, NewStorage};
 use ce_evaluate::session::{
     BeginError, BoundTask, CallNameError, Error, FinishedJobs, Frontend, Given, Kept, OutputError,
     Place, RunJobRequest, RunOptions, Session, WriteError, check_selection, find_job, find_jobs,
@@ -113,6 +113,9 @@ pub(super) struct Run {
     only: Vec<String>,
 
     #[command(flatten)]
+    new_storage: NewStorage,
+
+    #[command(flatten)]
     typed: PathArgs,
 }
 
@@ -180,6 +183,9 @@ impl Run {
         let (task, ranged) = ranged(task, factors, &self.typed)?;
         let is_read = selection.inputs_read(&task)?;
         let given = self.typed.resolve_read(&task, &config, &is_read)?;
+        if given.is_configured {
+            self.new_storage.check(dir, &given.storage)?;
+        }
         let trees = Trees::new(dir);
         let bound = BoundTask::new(&trees, task, &given.inputs)?;
         let mut looked = None;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use ce_evaluate::session::{Error, ResultPathError};
+use ce_evaluate::session::{Error, KnownStorages, ResultPathError};
 use ce_git::{Config, unignored};
 use ce_model::exit::Explain;
 use ce_model::suggest::is_slip;
@@ -118,8 +118,6 @@ pub(super) struct AbsentStorage {
     path: PathBuf,
     /// A storage whose path was probably meant.
     similar: Option<PathBuf>,
-    /// The directories at and above it that are not there, either, the innermost one first.
-    missing: Vec<PathBuf>,
 }
 
 impl AbsentStorage {
@@ -130,12 +128,7 @@ impl AbsentStorage {
         }
         let path = storage.shown_place().to_owned();
         let similar = Site::similar(&path, is_slip);
-        let missing = path
-            .ancestors()
-            .take_while(|it| !it.as_os_str().is_empty() && it.symlink_metadata().is_err())
-            .map(Path::to_owned)
-            .collect();
-        Some(Self { path, similar, missing })
+        Some(Self { path, similar })
     }
 
     /// Removes what has been made there, unless something is in it. Returns whether nothing is left.
@@ -144,7 +137,7 @@ impl AbsentStorage {
         let rooms: Vec<PathBuf> = rooms.map(|it| it.path()).collect();
         // With something in it, it is a storage that has results, or that others use by now.
         if rooms.iter().all(|room| fs::read_dir(room).is_ok_and(|mut it| it.next().is_none())) {
-            for directory in rooms.iter().chain(&self.missing) {
+            for directory in rooms.iter().chain([&self.path]) {
                 drop(fs::remove_dir(directory));
             }
         }
@@ -153,7 +146,7 @@ impl AbsentStorage {
 
     /// Prints what became of it: it may be mistyped, or at a place where Git would add it.
     pub(super) fn tell(self, program: &str, told: &str) {
-        let Self { path, similar, .. } = self;
+        let Self { path, similar } = self;
         let similar = similar.map(|it| format!("; did you mean {}?", it.display()));
         let similar = similar.unwrap_or_default();
         say(program, &format_args!("{told} {}{similar}", path.display()));
@@ -187,6 +180,8 @@ pub(super) struct Ends {
 pub(super) struct FoundEnds {
     pub(super) storage: PathBuf,
     pub(super) repository: String,
+    /// Whether Git's configuration names the storage, and not the user.
+    pub(super) is_configured: bool,
     /// The file of the task that names the repository, if the user has not.
     pub(super) named_by: Option<&'static str>,
 }
@@ -196,15 +191,17 @@ impl Ends {
     pub(super) fn find(&self) -> Result<FoundEnds, Error> {
         let Self { storage, repository } = self;
         if let (Some(storage), Some(repository)) = (storage.clone(), repository.clone()) {
-            return Ok(FoundEnds { storage, repository, named_by: None });
+            return Ok(FoundEnds { storage, repository, is_configured: false, named_by: None });
         }
         let config = Config::of_any(Path::new("."))?;
         let results = config.as_ref().map(Config::results).transpose()?.flatten();
         let configured = config.as_ref().map(Config::storage).transpose()?.flatten();
         let named_by = config.as_ref().and_then(|config| config.of_authors("results"));
-        let (storage, repository) = match (storage, configured, results) {
-            (Some(only), Some(storage), None) => (storage, only.display().to_string()),
-            (Some(storage), _, results) => (storage.clone(), results.ok_or(PlaceError::NoResults)?),
+        let (storage, repository, is_configured) = match (storage, configured, results) {
+            (Some(only), Some(storage), None) => (storage, only.display().to_string(), true),
+            (Some(storage), _, results) => {
+                (storage.clone(), results.ok_or(PlaceError::NoResults)?, false)
+            }
             (None, storage, results) => {
                 let storage = storage.ok_or(PlaceError::NoStorage)?;
                 let results = results.ok_or(PlaceError::NoResults)?;
@@ -215,10 +212,10 @@ impl Ends {
                     let results = config.shown_results()?.unwrap_or_default();
                     return Err(PlaceError::Mixed { storage, file, results }.into());
                 }
-                (storage, results)
+                (storage, results, true)
             }
         };
-        Ok(FoundEnds { storage, repository, named_by })
+        Ok(FoundEnds { storage, repository, is_configured, named_by })
     }
 }
 
@@ -247,6 +244,27 @@ pub(super) fn storage_and_results(
 fn is_name(text: &Path) -> bool {
     let digits = text.as_os_str().as_encoded_bytes();
     Site::is_named_within(text) || digits.iter().all(u8::is_ascii_hexdigit)
+}
+
+/// Whether a storage may be made in the place of one that the repository has used.
+#[derive(Clone, Copy, Debug, Args)]
+pub(super) struct NewStorage {
+    /// Use a new storage where the configured one is gone, or another one than this repository has used before: it has none of
+    /// the results, and all are computed again
+    #[arg(long)]
+    new_storage: bool,
+}
+
+impl NewStorage {
+    /// Checks that the configured storage is there, if the repository of a directory has used it, unless a new one is wanted.
+    pub(super) fn check(self, dir: &Path, storage: &Path) -> Result<(), Error> {
+        if self.new_storage { Ok(()) } else { check_known(dir, storage) }
+    }
+}
+
+/// Checks that the configured storage is there, and the one that the repository of a directory has used, if it has.
+pub(super) fn check_known(dir: &Path, storage: &Path) -> Result<(), Error> {
+    KnownStorages::of(dir)?.map_or(Ok(()), |known| known.check(storage))
 }
 
 /// The storage that Git's configuration names, if the current directory is in a repository.

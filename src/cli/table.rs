@@ -178,7 +178,7 @@ impl SweepArgs {
         let task = self.load(dir, self.at.first(), &self.points.read()?, true)?;
         choose_sweep(&task, self.sweep.as_deref())?;
         let config = Config::of(dir)?;
-        let given = self.typed.resolve(&task, &config)?;
+        let given = self.typed.resolve(dir, &task, &config)?;
         let evaluation = look_up(dir, task, &given, &self.strict.to_look(&config)?)?;
         // Binding texts of inputs may make nodes one.
         let table = self.read(dir, &evaluation, &Attestations::read(&evaluation.storage)?)?;
@@ -198,7 +198,7 @@ impl SweepArgs {
             choose_sweep(task, self.sweep.as_deref())?;
         }
         let config = Config::of(dir)?;
-        let given = self.typed.resolve(&tasks[1], &config)?;
+        let given = self.typed.resolve(dir, &tasks[1], &config)?;
         let options = self.strict.to_look(&config)?;
         let titles = titles.map(String::as_str);
         let [older, newer] = look_up_versions(dir, (tasks, titles), &given, &options)?;

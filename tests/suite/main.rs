@@ -47,6 +47,7 @@ mod hostile;
 mod inside;
 mod isolation;
 mod json;
+mod known_storages;
 mod lab;
 mod lisp;
 mod load;

@@ -104,6 +104,7 @@ fn a_storage_that_git_would_add_to_the_task_is_told() {
     let warning = "ce-run: warning: Git does not ignore the storage, which is in a work tree\n  try: \
                    add the line /some/results/ to .gitignore there, or use another place\n";
     let quiet = |storage: &str| lab.run("ce-run", &["-q", storage, INPUTS[0], INPUTS[1]]).exit(0);
+    fs::create_dir(lab.path("task/some")).unwrap();
     quiet("some/results").says(warning);
     assert_eq!(quiet("some/results").stderr, "");
     fs::write(lab.path("task/.gitignore"), "/other/\n").unwrap();

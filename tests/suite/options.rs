@@ -190,6 +190,7 @@ fn a_task_may_name_its_storage_and_its_results() {
     settings("[compeval]\n\tstorage = in/results\n\tresults = ../results.git\n");
     lab.git("task", &["config", "--unset", "compeval.storage"]);
     lab.git("task", &["config", "--unset", "compeval.results"]);
+    fs::create_dir_all(lab.path("task/in")).unwrap();
     let pulled = ce(&lab, "task/notes", &["pull"]).exit(0);
     pulled.says("made a new storage at ../in/results").says("the file .compeval of the task names");
     ce(&lab, "task/notes", &["log"]).exit(0).shows("  add  ");

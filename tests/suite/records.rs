@@ -6,7 +6,7 @@ use std::fs;
 
 use compeval::storage::{
     Durability, KnownRepositories, LongText, RecipeHeader, RecipeWriter, RecordState, Storage,
-    Survey, TableDirectory, Unrecorded, VersionRecord,
+    StorageIdentity, Survey, TableDirectory, Unrecorded, VersionRecord,
 };
 use jsonschema::Validator;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::lab::{Lab, files};
 
 /// The kinds of records, as the schema names them, and where they are in a storage.
-const KINDS: [(&str, &str, &str); 14] = [
+const KINDS: [(&str, &str, &str); 15] = [
     ("suspension", "c_", "/state.json"),
     ("collected", "c_", "/collected/"),
     ("collected", "t_", "/collected/"),
@@ -28,6 +28,7 @@ const KINDS: [(&str, &str, &str); 14] = [
     ("job", "t_", "/record/"),
     ("table", "tables/", "/record/"),
     ("task_input", "tinputs/", "/record/"),
+    ("storage", "repositories/", "/repositories/storage"),
     ("repository", "repositories/", "/repositories/"),
 ];
 
@@ -40,7 +41,8 @@ struct Found {
 
 fn found(lab: &Lab) -> Vec<Found> {
     let files = files(&lab.path("storage")).into_iter();
-    let records = files.filter(|(name, _)| name.ends_with(".json") && !name.contains("/aside/"));
+    let is_record = |name: &str| name.ends_with(".json") || name == "repositories/storage";
+    let records = files.filter(|(name, _)| is_record(name) && !name.contains("/aside/"));
     let found = records.map(|(name, text)| {
         let place = |(_, begin, room): &&(_, &str, &str)| {
             name.starts_with(begin) && format!("/{name}").contains(room)
@@ -154,6 +156,7 @@ fn every_record_is_as_the_schema_says() {
         &["failure"; 3],
         &["job"],
         &["repository"; 2],
+        &["storage"; 2],
         &["table"; 2],
         &["task_input"; 3],
         &["version"; 6],
@@ -182,6 +185,8 @@ fn is_understood(lab: &Lab, found: &Found, record: &Value) -> bool {
         Survey::new(&storage).failures().unwrap().len() == 3
     } else if found.kind == "repository" {
         KnownRepositories::new(&storage).all().is_ok_and(|known| known[0].record.is_some())
+    } else if found.kind == "storage" {
+        StorageIdentity::new(&storage).read().is_ok_and(|id| id.is_some())
     } else {
         let entries = Survey::new(&storage).entries().unwrap();
         let entry = entries.iter().find(|entry| entry.record() == found.name).unwrap();

@@ -35,6 +35,7 @@ fn run_in(lab: &Lab, dir: &str) {
 /// The records of repositories, by name.
 fn records(lab: &Lab) -> Vec<(String, Value)> {
     let records = files(&lab.path("storage/repositories")).into_iter();
+    let records = records.filter(|(name, _)| name.ends_with(".json"));
     records.map(|(name, text)| (name, serde_json::from_slice(&text).unwrap())).collect()
 }
 

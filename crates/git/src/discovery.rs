@@ -63,6 +63,19 @@ pub(super) fn find_repository(dir: &Path) -> io::Result<Option<PathBuf>> {
     Ok(if is_bare { Some(real) } else { top(&real) })
 }
 
+/// Returns the directory of Git that all work trees of a repository share, for a directory that is in one, or is the repository.
+/// `None` in no repository.
+pub fn common_directory(dir: &Path) -> GitResult<Option<PathBuf>> {
+    let Some(repository) = find_repository(dir)? else { return Ok(None) };
+    let git = repository.join(".git");
+    Ok(Some(match (git.is_dir(), git.is_file()) {
+        (true, _) => git,
+        // It leads to the Git directory of a submodule, or of a linked work tree.
+        (false, true) => open(&repository)?.common_dir().canonicalize()?,
+        (false, false) => repository,
+    }))
+}
+
 /// The location of a repository, and its identity there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Home {

@@ -33,7 +33,7 @@ use std::path::{Path, PathBuf};
 pub use self::command::{Prompts, REPOSITORY_VARIABLES};
 pub use self::commit_snapshot::{Kind, Snapshot, TreeId, TreePath};
 pub use self::config::{Config, ConfigEntry, ConfigError};
-pub use self::discovery::{Home, around, create, link_out_of_repository, top};
+pub use self::discovery::{Home, around, common_directory, create, link_out_of_repository, top};
 pub use self::errors::{SnapshotError, UnreadableRepository};
 pub use self::head::{Head, HeadError, Heads, RepoState};
 pub use self::history::{

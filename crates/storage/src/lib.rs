@@ -23,7 +23,7 @@ pub mod records;
 pub use self::disk::{Durability, FileId, NoStorage, Outage, Patience, StorageError, advice};
 pub use self::maintenance::{
     KnownRepositories, KnownRepository, Maintenance, NameKind, NewRecords, PastCall, PastCallRef,
-    Pins, RecordWatch, Removal, Survey,
+    Pins, RecordWatch, Removal, StorageId, StorageIdentity, StorageRecord, Survey,
 };
 pub use self::paths::{
     ComputationVersion, Entry, LOG, ResultName, TaskVersion, archive_name, large_name, ledger_file,

@@ -137,6 +137,7 @@ fn a_storage_may_have_any_path_and_is_shown_as_it_was_typed() {
         ("../a/b/c", "../a/b/c/"),
     ] {
         let lab = lab();
+        fs::create_dir_all(lab.path("a/b")).unwrap();
         let arguments = ["-q", typed, "../data/x", "../data/x"];
         let path = lab.run("ce-run", &arguments).exit(0).called(vec!["add"]).stdout;
         assert!(path.starts_with(&format!("{shown}c_add/")), "{typed}: {path}");

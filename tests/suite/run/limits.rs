@@ -211,6 +211,8 @@ fn deep(lab: &Lab, length: usize) -> PathBuf {
 /// Runs with a storage whose path has so many bytes.
 fn run_deep(lab: &Lab, length: usize) -> Ran<'_> {
     let storage = deep(lab, length);
+    // One whose own path is too long is not made here, either.
+    drop(fs::create_dir_all(storage.parent().unwrap()));
     lab.finish(lab.command("ce-run").arg("--no-sync").arg(storage).arg("../data/x"))
 }
 

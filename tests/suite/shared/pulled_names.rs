@@ -11,7 +11,7 @@ use crate::lab::{Lab, files};
 /// All files that are neither the storage's nor the mirror's, with a decoy among them.
 fn others(lab: &Lab) -> BTreeMap<String, Vec<u8>> {
     let mut all = files(&lab.path(""));
-    let own = ["other/", "results.git/", "cache/"];
+    let own = ["other/", "results.git/", "cache/", "task/.git/compeval/"];
     all.retain(|name, _| !own.iter().any(|own| name.starts_with(own)));
     all
 }

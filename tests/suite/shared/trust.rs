@@ -315,7 +315,7 @@ fn a_history_that_was_rewritten_is_refused() {
             .says("--rewritten");
     }
     // Nothing is left of a storage that did not exist.
-    let refused = super::pull(&lab, &[], "new/other", "results.git").exit(1).says(&expected);
+    let refused = super::pull(&lab, &[], "new", "results.git").exit(1).says(&expected);
     assert!(!refused.stderr.contains("made a new storage"), "{}", refused.stderr);
     assert!(!lab.path("new").exists());
     super::pull(&lab, &["--rewritten"], "mine", "results.git").exit(0);

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::own_files::own_file;
-use super::{Error, InputError, Session};
+use super::{Error, InputError, KnownStorages, Session};
 use crate::{CallError, Evaluation, Outcome};
 use ce_files::cache::Cache;
 use ce_git::{Home, Trees};
@@ -205,13 +205,18 @@ pub fn record_later_use(storage: Storage, dir: &Path) -> Result<(), Error> {
     if KnownRepositories::new(&storage).is_recorded(&Home::of(dir)?.path.to_string_lossy())? {
         return Ok(());
     }
-    record_use(&storage.into_writable(Durability::Unsynced)?, dir)
+    record_use(&storage.into_writable(Durability::Unsynced)?, dir, |_| {})
 }
 
-/// Records that the repository of a task in this directory uses a storage.
-pub(super) fn record_use(storage: &Storage, dir: &Path) -> Result<(), Error> {
+/// Records that the repository of a task in this directory uses a storage: in the storage, and in the repository.
+pub(super) fn record_use(
+    storage: &Storage,
+    dir: &Path,
+    warn: impl FnOnce(&str),
+) -> Result<(), Error> {
     let Home { path, inode } = Home::of(dir)?;
-    Ok(KnownRepositories::new(storage).record(&path.to_string_lossy(), inode)?)
+    KnownRepositories::new(storage).record(&path.to_string_lossy(), inode)?;
+    KnownStorages::of(dir)?.map_or(Ok(()), |mut known| known.remember(storage, warn))
 }
 
 /// The reason why a task cannot be evaluated for each of some points over its own inputs.

@@ -11,6 +11,7 @@ mod input_error;
 mod inputs;
 mod interrupts;
 mod jobs_and_points;
+mod known_storages;
 mod options;
 mod own_files;
 mod run_as_slurm_job;
@@ -59,6 +60,7 @@ pub use self::jobs_and_points::{
     FinishedJobs, Kept, PointsFile, RangeError, find_job, find_jobs, for_each, open_finished,
     record_later_use,
 };
+pub use self::known_storages::{KnownStorageError, KnownStorages};
 pub use self::options::{
     Frontend, Given, InputReading, IsolationPolicy, IsolationRequired, Place, RunOptions,
 };
@@ -154,7 +156,7 @@ impl Session {
         if options.place == Place::Here {
             IsolationRequired::check(&*executor, options.isolation)?;
         }
-        jobs_and_points::record_use(&storage, dir)?;
+        jobs_and_points::record_use(&storage, dir, options.frontend.notify)?;
         let mut session =
             Self::with(storage, dir, options, Some((Arc::clone(&executor), interrupts)));
         session.notices = notices;

@@ -152,6 +152,8 @@ impl RunOptions {
 pub struct Given {
     /// The directory of the storage.
     pub storage: PathBuf,
+    /// Whether Git's configuration names it, and not the user.
+    pub is_configured: bool,
     /// The inputs, in the task's order; `None` for one that is its default, or is not read.
     pub inputs: Vec<Option<InputSource>>,
     /// The repositories that the user names, and where they are.

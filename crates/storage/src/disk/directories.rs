@@ -15,8 +15,8 @@ use rustix::io::Errno;
 
 use super::network::{OnNotFound, retry};
 use super::{
-    Disk, FileId, ForeignEntry, IoContext, Metadata, Result, StorageError, ValueMetadata,
-    attempt_once, is_absent, look_once, stat,
+    Disk, FileId, ForeignEntry, IoContext, Metadata, NoStorage, Result, StorageError,
+    ValueMetadata, attempt_once, is_absent, look_once, stat,
 };
 use ce_files::attributes::Sealing;
 use ce_files::beneath::{allow, each_entry, open_directory, open_listed, remove_tree, set_mode};
@@ -25,7 +25,30 @@ use ce_files::manifest::{self, DirectoryArchive, DirectoryError, Made, Manifest,
 use ce_files::umask;
 use ce_model::digest::Digest;
 
-/// Creates the directory of a storage, and all above it, unless they exist.
+/// Creates the directory of a storage, unless it exists. The one above it must: a file system that is not mounted lacks it.
+pub(crate) fn make_storage(path: &Path) -> Result<()> {
+    let path: &PathBuf = &path.components().collect();
+    let make = || match umask::create_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            // Another host has just made it, and it may not be visible yet.
+            if path.is_dir() || path.symlink_metadata()?.is_dir() { Ok(()) } else { Err(error) }
+        }
+        made => made,
+    };
+    retry(None, OnNotFound::Retry, |_| {
+        let made = attempt_once("make the directory", path, make);
+        let parent = path.parent().filter(|it| !it.as_os_str().is_empty() && !it.exists());
+        match (made, parent) {
+            (Err(error), Some(parent)) if error.is(Errno::NOENT) => {
+                let source = Box::new(NoStorage::NoParent(parent.to_owned()));
+                Err(StorageError::NoStorage { path: path.clone(), source })
+            }
+            (made, _) => made,
+        }
+    })
+}
+
+/// Creates a directory, and all above it, unless they exist.
 pub(crate) fn make_dirs(path: &Path) -> Result<()> {
     let make = || match umask::create_dir_all(path) {
         // Another host has just made it, and it is not visible yet: then this says that nothing is there.

@@ -112,6 +112,9 @@ pub enum NoStorage {
         /// A storage with a similar path.
         similar: Option<PathBuf>,
     },
+    /// The directory above it does not exist, so it is not made.
+    #[error("the directory {} does not exist", .0.display())]
+    NoParent(PathBuf),
     /// A symbolic link in the path leads nowhere.
     #[error("{} is a symbolic link to {}, which does not exist", link.display(), target.display())]
     Dangling {
@@ -139,6 +142,10 @@ impl NoStorage {
                 "check whether it was moved or unmounted; only ce run and ce pull make a storage"
                     .to_owned()
             }
+            Self::NoParent(parent) => format!(
+                "correct the path, or mount the file system that has it; to make a storage there, mkdir -p {}",
+                quoted_path(parent)
+            ),
             Self::Dangling { .. } => {
                 "correct the link, or make the directory that it leads to".to_owned()
             }
@@ -205,6 +212,9 @@ impl Explain for StorageError {
     fn exit(&self) -> Exit {
         match self {
             Self::Directory { source, .. } if matches!(**source, DirectoryError::Refused(_)) => {
+                Exit::Malformed
+            }
+            Self::NoStorage { source, .. } if matches!(**source, NoStorage::NoParent(_)) => {
                 Exit::Malformed
             }
             _ => Exit::Storage,

@@ -4,12 +4,14 @@
 //! tasks use the storage.
 
 mod collect;
+mod identity;
 mod survey;
 pub mod verify;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub use self::collect::{NewRecords, RecordWatch, Removal};
+pub use self::identity::{StorageId, StorageIdentity, StorageRecord};
 pub use self::survey::{NameKind, PastCall, PastCallRef, Survey};
 use super::disk::{Result, Root, StorageError};
 use super::paths::{Entry, PINS, REPOSITORIES};

@@ -16,9 +16,9 @@ use rustix::fs::FileType;
 use super::Maintenance;
 use crate::disk::{ForeignEntry, Result, StorageError};
 use crate::paths::{
-    AWAY, COLLECTED, DIRECTORIES, Entry, FAILED, GATE, LEASES, LEDGER, LOGS, MANIFESTS, OWNER,
-    PINS, QUARANTINE, RECORDS, REPOSITORIES, REVOKED, ROOMS, RUN_LOGS, RUNS, ResultName, RunName,
-    SIGNERS, SUSPENDED, TABLES, TASK_INPUTS, TREES, is_value,
+    AWAY, COLLECTED, DIRECTORIES, Entry, FAILED, GATE, IDENTITY, LEASES, LEDGER, LOGS, MANIFESTS,
+    OWNER, PINS, QUARANTINE, RECORDS, REPOSITORIES, REVOKED, ROOMS, RUN_LOGS, RUNS, ResultName,
+    RunName, SIGNERS, SUSPENDED, TABLES, TASK_INPUTS, TREES, is_value,
 };
 use crate::protocol::{Storage, other_owner};
 use crate::records::{
@@ -609,6 +609,7 @@ fn expected(name: &str) -> Expected {
             [file] if is_digits(file.split('.').next().unwrap_or_default()) => File,
             _ => Any,
         },
+        _ if name == IDENTITY => File,
         [file] if top == REPOSITORIES && file.ends_with(".json") => File,
         [key] if top == SUSPENDED && key.split('-').next().is_some_and(is_digits) => File,
         [.., file] if top == REVOKED && file.ends_with(".json") => File,
@@ -742,6 +743,7 @@ mod tests {
             ("trees/aside", Closed),
             ("manifests/ab/cd", File),
             ("repositories/ab.json", File),
+            ("repositories/storage", File),
             ("suspended/ab", File),
             ("revoked/c_x/01/record/ab/cd.json", File),
             ("tmp/collecting", File),

@@ -54,6 +54,9 @@ pub(super) const QUARANTINE: &str = "aside";
 /// The directory of the records of repositories.
 pub(super) const REPOSITORIES: &str = "repositories";
 
+/// The record of what repositories know the storage by.
+pub(super) const IDENTITY: &str = "repositories/storage";
+
 /// The directory of what detached runs print.
 pub(super) const RUN_LOGS: &str = "runs";
 

@@ -74,7 +74,7 @@ impl Storage {
         Self::look(path, Absent::Refuse, Unrecorded::Refuse)
     }
 
-    /// Opens the storage for reading and writing; creates it if it does not exist.
+    /// Opens the storage for reading and writing; creates its directory if that does not exist.
     ///
     /// The leftovers of killed runs are published or removed.
     ///
@@ -82,7 +82,7 @@ impl Storage {
     ///
     /// Fails if the directory cannot be made, or is something other than a storage.
     pub fn open(path: &Path, unrecorded: Unrecorded, sync: Durability) -> Result<Self> {
-        disk::make_dirs(path)?;
+        disk::make_storage(path)?;
         let mut storage = Self::inspect(path, unrecorded)?;
         storage.make_writable(sync)?;
         Ok(storage)
@@ -110,7 +110,7 @@ impl Storage {
     ///
     /// Fails if the directory cannot be made.
     pub fn into_writable(mut self, sync: Durability) -> Result<Self> {
-        disk::make_dirs(self.root.shown_place())?;
+        disk::make_storage(self.root.shown_place())?;
         self.make_writable(sync)?;
         Ok(self)
     }
@@ -123,7 +123,7 @@ impl Storage {
     pub fn into_writable_patiently(mut self, sync: Durability, patience: Patience) -> Result<Self> {
         let path = self.root.shown_place().to_owned();
         disk::retry_at(&path, &patience, || {
-            disk::make_dirs(&path)?;
+            disk::make_storage(&path)?;
             self.make_writable(sync)
         })?;
         self.root.disk.wait_with(patience, path);

@@ -1,0 +1,238 @@
+//! The storages that a repository has used: what it remembers of them, so that one that has vanished is not made again in silence.
+//!
+//! The memory is a file in Git's directory, which all work trees share: a line for each path and id of a storage. A storage at a path that is
+//! not remembered is a new one. At a path that is, it must have one of the remembered ids. Where nothing can be written, nothing is
+//! remembered.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::Error;
+use ce_files::manifest::shown;
+use ce_files::umask;
+use ce_git::common_directory;
+use ce_model::exit::Explain;
+use ce_model::humanize::quoted_path;
+use ce_model::system_hints;
+use ce_storage::{Storage, StorageId, StorageIdentity, Unrecorded};
+
+/// The file, in Git's common directory.
+const FILE: &str = "compeval/storages";
+
+/// Its first line.
+const HEAD: &str = "compeval storages 1";
+
+/// The reason why a configured storage is not used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KnownStorageError {
+    /// There is no storage where the repository has used one.
+    #[error("the storage {} is gone: it is not mounted, or was moved or removed, since this repository has used it", .0.display())]
+    Gone(PathBuf),
+    /// There is another one.
+    #[error("{} is not the storage that this repository has used there: that is not mounted, or was replaced", .0.display())]
+    Replaced(PathBuf),
+    /// The memory cannot be read.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The memory has a format that this version does not know.
+    #[error("{} does not begin with the line {HEAD:?}", .0.display())]
+    Format(PathBuf),
+}
+
+impl Explain for KnownStorageError {
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Gone(path) | Self::Replaced(path) => {
+                let parent = path.parent().filter(|it| !it.as_os_str().is_empty() && !it.exists());
+                let make = parent.map(|it| format!("mkdir -p {}, and ", quoted_path(it)));
+                format!(
+                    "mount its file system, or put the storage back: it has all results; to use a new one, which has none: {}give --new-storage to ce run or ce pull",
+                    make.unwrap_or_default()
+                )
+            }
+            Self::Read { path, source } => return system_hints::for_reading(path, source),
+            Self::Format(_) => {
+                "use the newer version of CompEval that wrote it; if it is damaged, remove it: it is made anew".to_owned()
+            }
+        })
+    }
+}
+
+/// What a repository remembers of the storages that it has used.
+#[derive(Debug)]
+pub struct KnownStorages {
+    file: PathBuf,
+    /// The lines, without the first one.
+    lines: Vec<String>,
+}
+
+impl KnownStorages {
+    /// Reads the memory of the repository that a directory is in, or is; `None` in no repository.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be read.
+    pub fn of(dir: &Path) -> Result<Option<Self>, Error> {
+        // What is wrong with the repository is told by those who need it.
+        let Ok(Some(git)) = common_directory(dir) else { return Ok(None) };
+        Ok(Some(Self::read(git.join(FILE))?))
+    }
+
+    fn read(file: PathBuf) -> Result<Self, KnownStorageError> {
+        let text = match fs::read_to_string(&file) {
+            Ok(text) => text,
+            Err(error) if is_absent(&error) => String::new(),
+            Err(source) => return Err(KnownStorageError::Read { path: file, source }),
+        };
+        let mut lines = text.lines().map(str::to_owned);
+        match lines.next() {
+            Some(head) if head != HEAD => Err(KnownStorageError::Format(file)),
+            _ => Ok(Self { file, lines: lines.collect() }),
+        }
+    }
+
+    /// Checks that the storage at a path is there, if the repository remembers one there, and that it is this one.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it is gone, or is another one.
+    pub fn check(&self, storage: &Path) -> Result<(), Error> {
+        let known = self.ids(&places(storage));
+        if known.is_empty() {
+            return Ok(());
+        }
+        let path = storage.to_owned();
+        let found = match Storage::inspect(storage, Unrecorded::Refuse) {
+            Ok(found) if found.availability().was_there() => StorageIdentity::new(&found).read()?,
+            // Who opens it waits until its server answers.
+            Err(error) if error.may_be_away() => return Ok(()),
+            Ok(_) | Err(_) => return Err(KnownStorageError::Gone(path).into()),
+        };
+        if found.is_some_and(|id| known.contains(&id)) {
+            return Ok(());
+        }
+        Err(KnownStorageError::Replaced(path).into())
+    }
+
+    /// The ids of the storages that are remembered at these places.
+    fn ids(&self, places: &[String]) -> Vec<StorageId> {
+        let entries = self.lines.iter().filter_map(|line| line.split_once(' '));
+        let here = entries.filter(|(_, path)| places.iter().any(|place| place == path));
+        here.filter_map(|(id, _)| StorageId::of(id)).collect()
+    }
+
+    /// Remembers a storage that may be written. For a user who may not write in Git's directory, nothing is remembered; if that fails
+    /// otherwise, the user is warned: the results count more.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read or written.
+    pub fn remember(&mut self, storage: &Storage, warn: impl FnOnce(&str)) -> Result<(), Error> {
+        let Some(id) = StorageIdentity::new(storage).ensure()? else { return Ok(()) };
+        let lines = places(storage.shown_place()).into_iter().map(|place| format!("{id} {place}"));
+        let new: Vec<String> = lines.filter(|line| !self.lines.contains(line)).collect();
+        if new.is_empty() {
+            return Ok(());
+        }
+        self.lines.extend(new);
+        if let Err(error) = self.write()
+            && !is_denied(&error)
+        {
+            let file = self.file.display();
+            warn(&format!(
+                "warning: cannot write {file}, so it will not be noticed if the storage vanishes: {error}\n  try: make room there, or remove what is in its place"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Replaces the file as a whole: of several runs at once, the last one counts, and the others remember their storages the next time.
+    fn write(&self) -> io::Result<()> {
+        self.file.parent().map_or(Ok(()), umask::create_dir_all)?;
+        let aside = self.file.with_extension(format!("{}.new", std::process::id()));
+        let written = umask::new_file().write(true).create(true).truncate(true).open(&aside);
+        let written = written.and_then(|file| self.write_to(file));
+        let renamed = written.and_then(|()| fs::rename(&aside, &self.file));
+        renamed.inspect_err(|_| drop(fs::remove_file(&aside)))
+    }
+
+    fn write_to(&self, mut file: File) -> io::Result<()> {
+        let lines = [HEAD].into_iter().chain(self.lines.iter().map(String::as_str));
+        file.write_all(lines.map(|line| format!("{line}\n")).collect::<String>().as_bytes())?;
+        file.sync_all()
+    }
+}
+
+/// Whether nothing is there.
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+}
+
+/// Whether the user may not write there.
+fn is_denied(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem)
+}
+
+/// The places that the path of a storage stands for, as they are written: its real path, and its own, which may be a link that is not
+/// there while its file system is not mounted.
+fn places(path: &Path) -> Vec<String> {
+    let Ok(path) = std::path::absolute(path) else { return Vec::new() };
+    let named = path.parent().zip(path.file_name()).map(|(above, name)| real(above).join(name));
+    let mut places: Vec<String> = [Some(real(&path)), named]
+        .into_iter()
+        .flatten()
+        .map(|place| shown(place.as_os_str().as_bytes()))
+        .collect();
+    places.dedup();
+    places
+}
+
+/// The path without links, as far as it exists.
+fn real(path: &Path) -> PathBuf {
+    let mut above = path.ancestors();
+    let real = above.find_map(|it| Some((it.canonicalize().ok()?, path.strip_prefix(it).ok()?)));
+    real.map_or_else(|| path.to_owned(), |(real, rest)| real.join(rest).components().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_place_is_known_by_all_of_its_paths_also_while_it_is_gone() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path().canonicalize().unwrap();
+        fs::create_dir_all(top.join("disk/first line\n")).unwrap();
+        symlink("disk", top.join("link")).unwrap();
+        symlink("first line\n", top.join("disk/current")).unwrap();
+        let text = |name: &str| format!("{}/{name}", top.display());
+        let both = [text("disk/first\\x20line\\x0a"), text("disk/current")];
+        assert_eq!(places(&top.join("link/current/")), both);
+        assert_eq!(places(&top.join("disk/../link/first line\n")), both[..1]);
+        fs::remove_file(top.join("disk/current")).unwrap();
+        assert_eq!(places(&top.join("link/current")), both[1..]);
+        assert_eq!(places(&top.join("link/a/b")), [text("disk/a/b")]);
+    }
+
+    #[test]
+    fn a_memory_of_another_format_is_not_read_or_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("storages");
+        fs::write(&file, "compeval storages 2\n").unwrap();
+        assert!(matches!(KnownStorages::read(file.clone()), Err(KnownStorageError::Format(_))));
+        let known = KnownStorages { file: file.clone(), lines: vec!["0 /a".to_owned()] };
+        known.write().unwrap();
+        assert_eq!(KnownStorages::read(file).unwrap().lines, known.lines);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing is left beside it");
+    }
+}
