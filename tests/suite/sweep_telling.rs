@@ -93,6 +93,25 @@ fn the_body_is_shown_once_with_counts() {
 }
 
 #[test]
+fn calls_of_a_body_that_turn_out_to_be_one_count_once() {
+    let lab = Lab::empty()
+        .computation("zero", "n", "zero", "echo 0 >\"$2\"")
+        .computation("copy", "zero", "copy", "cat \"$1\" >\"$2\"")
+        .file("inputs", "")
+        .node("", "sweep", "zeros")
+        .file("workflow/factors/00-n", "1\n2\n3\n")
+        .node("inputs/00-body/", "computation", "copy")
+        .call("inputs/00-body/inputs/00-zero/", "zero", &["n"])
+        .commit();
+    for (how, made) in [("computed", "made"), ("reused", "reused")] {
+        let ran = lab.ce_run(&[]).exit(0);
+        ran.says(&format!("4 calls: 4 {how}; 1 table: 1 {made}"))
+            .shows(&format!("zero (zero): 3 calls: 3 {how}"))
+            .shows(&format!("copy (body): 1 call: 1 {how}"));
+    }
+}
+
+#[test]
 fn points_of_which_the_labels_differ_are_fewer_calls() {
     let points = "size\tthreads\tnote\n10\t1\ta\n10\t1\tb\n20\t2\tc\n";
     let lab = computed(points).commit();

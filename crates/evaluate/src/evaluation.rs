@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::{fs, mem};
 
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
@@ -60,6 +60,8 @@ pub struct Evaluation {
     /// Whether a call has ended so that the evaluation cannot succeed.
     pub(super) any_failed: AtomicBool,
     outcomes: boxcar::Vec<CallOutcome>,
+    /// The results that this evaluation has made or taken over.
+    made: Mutex<HashMap<ResultName, OutputSource>>,
     labels: OnceLock<LabelPaths>,
 }
 
@@ -118,6 +120,7 @@ impl Evaluation {
             continuable: ContinuableCalls::default(),
             any_failed: AtomicBool::new(false),
             outcomes: boxcar::Vec::new(),
+            made: Mutex::default(),
             plan,
             files,
             storage: storage.into(),
@@ -159,8 +162,23 @@ impl Evaluation {
         Self { derived, texts, ..self }
     }
 
+    /// The results that this evaluation has made or taken over, and that it is about to publish.
+    pub(super) fn made(&self) -> MutexGuard<'_, HashMap<ResultName, OutputSource>> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Records the outcome of a call. Returns true unless it had one, and was not demanded since.
-    pub(super) fn set(&self, call: CallId, outcome: Outcome) -> bool {
+    ///
+    /// A call that finds a result of this evaluation turns out to be the call that made it, and ends like that one.
+    pub(super) fn set(&self, call: CallId, mut outcome: Outcome) -> bool {
+        if let Outcome::Present(Outputs { name, .. }, source) = &mut outcome {
+            match source {
+                OutputSource::Reused => *source = self.made().get(name).copied().unwrap_or(*source),
+                OutputSource::Executed | OutputSource::TakenOver => {
+                    self.made().insert(name.clone(), *source);
+                }
+            }
+        }
         // It failed, and not as a point that may, or its executor lost or refused it.
         let is_failure = match outcome.how() {
             How::Failed => !self.is_allowed(call, &outcome),

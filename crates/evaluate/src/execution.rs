@@ -391,6 +391,9 @@ impl<'e, 'a> CallRunner<'e, 'a> {
             call_as_begun(call_of(executed.computation, &executed.inputs), suspension.as_deref());
         let recorded = self.evaluator.evaluation.away_outputs(executed.id);
         let recorded = recorded.filter(|_| executed.precedence == Precedence::Recorded);
+        let source = if taken_over { OutputSource::TakenOver } else { OutputSource::Executed };
+        // Before another call of this run may find it.
+        self.evaluator.evaluation.made().insert(name.clone(), source);
         let published = executed.sealed.publish_same(call, (&name, recorded), executed.precedence);
         let published = published.and_then(|outputs| {
             if remembered {
@@ -401,13 +404,15 @@ impl<'e, 'a> CallRunner<'e, 'a> {
             }
             Ok(outputs)
         });
+        if published.is_err() {
+            self.evaluator.evaluation.made().remove(&name);
+        }
         match published {
             Ok(_) if !is_own => {
                 storage.equivalents().forget_versions(call.version);
                 None
             }
-            Ok(outputs) if taken_over => Some(Outcome::Present(outputs, OutputSource::TakenOver)),
-            Ok(outputs) => Some(Outcome::Present(outputs, OutputSource::Executed)),
+            Ok(outputs) => Some(Outcome::Present(outputs, source)),
             Err(PublishError::Storage(error)) => Some(Outcome::failed(name, error)),
             Err(PublishError::Deviates(deviation)) => {
                 Some(Outcome::failed(name, self.counted(deviation)))

@@ -555,6 +555,15 @@ impl Outcome {
         }
     }
 
+    /// Returns the name of the call's result, if there is one or a run would make it: calls with the same one are one call.
+    pub fn result(&self) -> Option<&ResultName> {
+        match self {
+            Self::Present(outputs, _) | Self::Known(outputs, _) => Some(&outputs.name),
+            Self::Absent(name, Absence::Missing(_)) => Some(name).filter(|name| !name.is_guess()),
+            Self::Absent(..) => None,
+        }
+    }
+
     /// Returns the call's outputs, if they are here.
     pub const fn outputs(&self) -> Option<&Outputs> {
         match self {

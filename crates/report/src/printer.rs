@@ -5,7 +5,8 @@
 //!
 //! At the end, a summary says how many calls and tables ended in each way, and which results are revoked.
 
-use std::collections::BTreeMap;
+use std::collections::hash_map::Entry as Known;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -18,10 +19,11 @@ use super::failures::remembered_points;
 use super::terminal::without_controls;
 use super::{Failures, Progress, Reporter, TICK, harmless, say};
 use ce_evaluate::session::{Observer, Progression, Session};
-use ce_evaluate::{Evaluation, Event, How, Outcome, WorkerEvent};
+use ce_evaluate::{Evaluation, Event, How, WorkerEvent};
 use ce_model::digest::Digest;
 use ce_model::exit::{Error, Exit};
 use ce_model::humanize::counted;
+use ce_model::plan::CallId;
 use ce_model::sweep::{SweepPoint, point_title};
 use ce_storage::records::{FailedCall, OutputSource, Provenance, Ticket, TicketEnd};
 use ce_storage::{Entry, ResultName, StorageError, state_interval};
@@ -335,7 +337,7 @@ fn title(ticket: &Ticket) -> String {
     format!("{} of {}", ticket.computation, ticket.task)
 }
 
-/// The number of calls by outcome.
+/// The number of calls by outcome. Calls of a plan that turn out to be one, since they have the same inputs, count once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// All of them, whether they have ended or not.
@@ -369,17 +371,15 @@ pub fn tally(evaluation: &Evaluation) -> Tally {
 
 /// The numbers of calls and of tables by outcome.
 pub fn totals(evaluation: &Evaluation) -> Totals {
-    let mut totals = Totals { at_least: evaluation.plan.grows(), ..Totals::default() };
+    let [mut calls, mut tables] = [(); 2].map(|()| CallCounter::default());
     for (call, _) in evaluation.plan.calls() {
-        let outcome = evaluation.outcome(call);
-        let tally = match evaluation.plan.computation(call) {
-            Some(_) => &mut totals.calls,
-            None if !has_table(evaluation, call) => continue,
-            None => &mut totals.tables,
-        };
-        tally.add(outcome, outcome.is_some_and(|it| evaluation.is_allowed(call, it)));
+        match evaluation.plan.computation(call) {
+            Some(_) => calls.add(evaluation, call),
+            None if !has_table(evaluation, call) => {}
+            None => tables.add(evaluation, call),
+        }
     }
-    totals
+    Totals { calls: calls.tally, tables: tables.tally, at_least: evaluation.plan.grows() }
 }
 
 /// Returns, for each sweep of which not all points were asked for, how many were and how many were not.
@@ -393,19 +393,46 @@ pub fn left_out(evaluation: &Evaluation) -> impl Iterator<Item = String> + '_ {
     })
 }
 
+/// Counts calls by outcome.
+#[derive(Debug, Default)]
+pub(super) struct CallCounter<'a> {
+    pub(super) tally: Tally,
+    /// The results that were counted, and how their calls ended.
+    results: HashMap<&'a ResultName, How>,
+}
+
+impl<'a> CallCounter<'a> {
+    /// Adds a call, and how it ended if it did. A call whose result was counted is the same call: if this run has executed it, that
+    /// is how it ended.
+    pub(super) fn add(&mut self, evaluation: &'a Evaluation, call: CallId) {
+        let Tally { calls, ended, allowed } = &mut self.tally;
+        let Some(outcome) = evaluation.outcome(call) else {
+            *calls += 1;
+            return;
+        };
+        let how = outcome.how();
+        if let Some(name) = outcome.result() {
+            match self.results.entry(name) {
+                Known::Vacant(new) => drop(new.insert(how)),
+                Known::Occupied(mut known) => {
+                    if how == How::Executed {
+                        ended[known.insert(how) as usize] -= 1;
+                        ended[how as usize] += 1;
+                    }
+                    return;
+                }
+            }
+        }
+        *calls += 1;
+        ended[how as usize] += 1;
+        *allowed += usize::from(evaluation.is_allowed(call, outcome));
+    }
+}
+
 impl Tally {
     /// Returns how many calls ended like this.
     pub const fn of(&self, how: How) -> usize {
         self.ended[how as usize]
-    }
-
-    /// Adds a call, and how it ended if it did. An allowed failure makes a row of a table.
-    pub(super) fn add(&mut self, outcome: Option<&Outcome>, is_allowed: bool) {
-        self.calls += 1;
-        if let Some(outcome) = outcome {
-            self.ended[outcome.how() as usize] += 1;
-            self.allowed += usize::from(is_allowed);
-        }
     }
 
     /// The counts in words, where they are tables: `3 tables: 2 reused, 1 made`.

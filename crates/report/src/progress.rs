@@ -24,6 +24,7 @@ use ce_history::usual_seconds;
 use ce_model::humanize::clock;
 use ce_model::plan::CallId;
 use ce_model::task::ComputationId;
+use ce_storage::ResultName;
 use ce_storage::records::{FailedTitle, Provenance, RunState, RunningCall};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use jiff::Timestamp;
@@ -61,8 +62,10 @@ pub struct Progress<'a> {
     remaining: Remaining,
     /// The calls that were counted as remaining, and tables.
     counted: usize,
-    /// The calls that are left out. They do not count.
+    /// The calls that are left out, and those that turned out to be others. They do not count.
     left_out: HashSet<CallId>,
+    /// The first call with each result.
+    results: HashMap<&'a ResultName, CallId>,
     /// The plan has grown since it was last searched for calls that are left out.
     has_grown: bool,
     /// When the first call was started.
@@ -96,6 +99,7 @@ impl<'a> Progress<'a> {
             remaining: Remaining::default(),
             counted: 0,
             left_out: HashSet::new(),
+            results: HashMap::new(),
             has_grown: false,
             first: None,
             begun: Instant::now(),
@@ -147,16 +151,18 @@ impl<'a> Progress<'a> {
     fn end(&mut self, call: CallId) {
         let Some(computation) = self.evaluation.plan.computation(call) else { return };
         let outcome = self.evaluation.outcome(call);
-        if outcome.map(Outcome::how) == Some(How::LeftOut) {
-            self.take_out(call);
-        }
-        if self.left_out.contains(&call) {
-            return;
-        }
         self.queued.remove(&call);
         let since = self.since.remove(&call);
         if let Some(since) = since {
             self.running.remove(&(since, call));
+        }
+        let result = outcome.and_then(Outcome::result);
+        let is_another = result.is_some_and(|it| *self.results.entry(it).or_insert(call) != call);
+        if is_another || outcome.map(Outcome::how) == Some(How::LeftOut) {
+            self.take_out(call);
+        }
+        if self.left_out.contains(&call) {
+            return;
         }
         // The duration of a call that a worker has begun and ended between two looks is not known.
         let since = since.filter(|since| since.elapsed() >= MIN_DURATION);
@@ -183,7 +189,10 @@ impl<'a> Progress<'a> {
 
     /// Notes that a call that was over goes on, since its outputs are needed and away.
     fn go_on(&mut self, call: CallId) {
-        let Some(computation) = self.evaluation.plan.computation(call) else { return };
+        let computation = self.evaluation.plan.computation(call);
+        let Some(computation) = computation.filter(|_| !self.left_out.contains(&call)) else {
+            return;
+        };
         self.state.done = self.state.done.saturating_sub(1);
         self.remaining.add(computation);
     }

@@ -16,6 +16,7 @@ use super::calls::{
     PointCounts, ShownOutput, count_points, derived_title, has_table, points_of_sweeps,
     shown_outputs, sweep_title,
 };
+use super::printer::CallCounter;
 use super::{Reporter, Tally, harmless};
 use ce_evaluate::{Absence, Evaluation, Event, How, Outcome, StopReason};
 use ce_model::exit::Exit;
@@ -682,13 +683,14 @@ impl SweepBody {
 fn counted_node(evaluation: &Evaluation, steps: BodySteps<'_>) -> SweepBodyNode {
     let mut counted = SweepBodyNode::default();
     let BodySteps::Calls(calls) = steps else { return counted };
+    let mut counter = CallCounter::default();
     for call in calls {
-        let outcome = evaluation.outcome(*call);
-        counted.tally.add(outcome, outcome.is_some_and(|it| evaluation.is_allowed(*call, it)));
+        counter.add(evaluation, *call);
         if let Some(sweep) = evaluation.plan.gathered(*call) {
             let (_, counts) = counted.sweep.get_or_insert((*call, PointCounts::default()));
             count_points(evaluation, sweep, counts);
         }
     }
+    counted.tally = counter.tally;
     counted
 }

@@ -44,13 +44,35 @@ fn a_slice_may_turn_and_repeat_outputs() {
     assert_eq!(outputs, ["0\n", "2\n", "0\n"]);
 }
 
+/// A task with two calls of `mul` whose inputs turn out to be equal.
+pub(super) fn equal() -> Lab {
+    let text = "Inputs: 'x', 'y', 'zero'
+        (add (mul INPUT('x') INPUT('y'))[0] (mul (add INPUT('x') INPUT('zero'))[0] INPUT('y'))[0])[0]";
+    Lab::task(text).data("zero", "0\n")
+}
+
 #[test]
 fn calls_whose_inputs_turn_out_to_be_equal_are_executed_once() {
-    let text = "Inputs: 'x', 'y'
-        (add (mul INPUT('x') INPUT('y'))[0] (mul (add INPUT('x') INPUT('zero'))[0] INPUT('y'))[0])[0]";
-    let lab = Lab::task(&text.replace("'y'\n", "'y', 'zero'\n")).data("zero", "0\n").commit();
+    let lab = equal().commit();
     lab.ce_run(&["-j1"]).exit(0).called(vec!["add", "add", "mul"]);
     assert_eq!(lab.output(), "170\n");
+}
+
+#[test]
+fn calls_whose_inputs_turn_out_to_be_equal_count_once() {
+    let lab = equal().in_words().commit();
+    lab.ce_run(&["-n"]).exit(3).says("4 calls: 4 missing");
+    for jobs in ["-j1", "-j4"] {
+        drop(fs::remove_dir_all(lab.path("storage")));
+        let ran = lab.ce_run(&[jobs]).exit(0).says("3 calls: 3 computed");
+        assert_eq!(ran.stdout.matches("  computed ").count(), 4, "{}", ran.stdout);
+        lab.ce_run(&["-n"]).exit(0).says("3 calls: 3 reused");
+        lab.ce_run(&[]).exit(0).says("3 calls: 3 reused");
+    }
+    fs::remove_dir_all(lab.path("storage")).unwrap();
+    let events = lab.ce_run(&["--json"]).exit(0).stdout;
+    assert_eq!(events.matches("\"outcome\":\"executed\"").count(), 4, "{events}");
+    assert!(events.contains(r#""tally":{"calls":3,"reused":0,"taken_over":0,"executed":3,"#));
 }
 
 #[test]

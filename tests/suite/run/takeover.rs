@@ -7,6 +7,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use super::calls::equal;
 use crate::faults::stride;
 use crate::lab::{Lab, files};
 use crate::records::schema;
@@ -34,6 +35,17 @@ fn evaluated() -> Lab {
     lab.ce_run(&["--no-sync"]).exit(0).called(vec!["add", "mul"]);
     isolate(&lab);
     lab.file("README", "").commit_again()
+}
+
+#[test]
+fn calls_that_turn_out_to_be_one_are_taken_over_once() {
+    let lab = equal().in_words().commit();
+    let first = lab.ce_run(&["--no-sync"]).exit(0).says("3 calls: 3 computed");
+    first.called(vec!["add", "add", "mul"]);
+    isolate(&lab);
+    let lab = lab.file("README", "").commit_again();
+    let ran = lab.ce_run(&["--no-sync"]).exit(0).called(vec![]).says("3 calls: 3 taken over");
+    assert_eq!(ran.stdout.matches("  reused from another commit").count(), 4, "{}", ran.stdout);
 }
 
 #[test]

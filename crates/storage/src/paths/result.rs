@@ -41,6 +41,9 @@ pub(crate) enum Digits {
 /// The forms of names that a result may have, in the order in which they are tried.
 pub(crate) const DIGITS: [Digits; 2] = [Digits::Short, Digits::Full];
 
+/// An input that is not known, in a name.
+const UNKNOWN: &str = "???";
+
 /// The common part of the names of all outputs of a call, a job or a table: everything but the output's
 /// number. It never leads out of the storage: a text of a record or a repository that would is no name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -146,8 +149,13 @@ impl ResultName {
     /// others. It is only displayed; no file has it.
     pub(crate) fn guess(directory: &str, inputs: impl Iterator<Item = Option<Digest>>) -> Self {
         let inputs =
-            inputs.map(|input| input.map_or("???".to_owned(), |digest| digest.sha1.short()));
+            inputs.map(|input| input.map_or(UNKNOWN.to_owned(), |digest| digest.sha1.short()));
         Self { directory: directory.into(), file: join(inputs) }
+    }
+
+    /// Whether an input is not known: other calls may have the same guess.
+    pub fn is_guess(&self) -> bool {
+        self.file.split('_').any(|input| input == UNKNOWN)
     }
 
     /// The name of an output.
