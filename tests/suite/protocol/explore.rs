@@ -3,18 +3,29 @@
 use std::collections::HashSet;
 
 use super::lease::Lease;
-use super::world::{May, Run, Step, Storage, World};
+use super::watchers::{Cleaner, Reader};
+use super::world::{Execution, May, Run, Step, Storage, World};
 
 impl World {
     /// Checks the law that must hold whenever and wherever everything stops: the next run, alone, ends with the outputs of one
     /// execution in their places.
-    fn check(&self, lease: Lease) {
+    fn check(&self, lease: Lease, may: May, is_whole: bool) {
         for run in &self.runs {
             if let Step::Done([one, other]) = run.step {
                 assert_eq!(one, other, "outputs of two executions were used: {self:?}");
+                self.check_report(one, is_whole);
             }
         }
+        match self.reader {
+            Reader::Found([one, other]) => {
+                assert_eq!(one, other, "outputs of two executions were found: {self:?}");
+            }
+            Reader::Missing(execution) if is_whole => self.check_missing(execution, may),
+            Reader::Missing(_) | Reader::Away | Reader::ReadRecord | Reader::Look(..) => {}
+        }
         let mut after = self.clone();
+        after.may_still = NOTHING;
+        while after.cleaner != Cleaner::Away && after.clean() {}
         for at in 0..after.runs.len() {
             after.kill(at);
             while after.advance(at) {}
@@ -30,6 +41,26 @@ impl World {
         let Step::Done([one, other]) = after.runs[0].step else { panic!("it hangs: {self:?}") };
         assert_eq!(one, other, "outputs of two executions after {self:?}");
         assert_eq!(after.storage.places, [Some(one); 2], "other files than told after {self:?}");
+    }
+
+    /// Checks the law of an execution that was reported: its paths lead to outputs, and to its own unless a record had lost its outputs
+    /// before. Then two runs without leases may replace that at once, and one of them may replace an output of the other one: the next
+    /// run finds it damaged.
+    fn check_report(&self, execution: Execution, is_whole: bool) {
+        let Storage { record, places, .. } = &self.storage;
+        if is_whole && *record == Some([execution; 2]) {
+            assert_eq!(*places, [Some(execution); 2], "others than reported are there: {self:?}");
+        }
+        assert!(places.iter().all(Option::is_some), "a reported path leads nowhere: {self:?}");
+    }
+
+    /// Checks the law of an output that a reader has not found: it was lost before these runs, its record was replaced meanwhile, or its run
+    /// was taken for dead, and will report nothing.
+    fn check_missing(&self, execution: Execution, may: May) {
+        let is_old = usize::from(execution) >= self.runs.len();
+        let is_replaced = self.storage.record != Some([execution; 2]);
+        let is_cleaned = self.may_still.clean < may.clean;
+        assert!(is_old || is_replaced || is_cleaned, "what is published is not found: {self:?}");
     }
 
     /// Checks the laws that must hold of runs that respect leases, wherever they are.
@@ -54,6 +85,8 @@ impl World {
                 next.push(world);
             }
         };
+        try_on(&|world| world.read());
+        try_on(&|world| world.clean());
         for at in 0..self.runs.len() {
             try_on(&|world| world.advance(at));
             try_on(&|world| world.misjudge(at));
@@ -70,15 +103,17 @@ fn spend(left: &mut usize) -> bool {
     left.checked_sub(1).map(|less| *left = less).is_some()
 }
 
-pub(super) const NOTHING: May = May { die: 0, look_dead: 0, give_up: 0 };
+pub(super) const NOTHING: May = May { die: 0, look_dead: 0, give_up: 0, read: 0, clean: 0 };
 
 /// Visits every state that can be reached; returns how many there are.
 pub(super) fn explore(storage: &Storage, runs: usize, lease: Lease, may: May) -> usize {
     let first = World::new(storage.clone(), runs, lease, may);
+    let executes_once = lease == Lease::Wanted && may.die + may.look_dead == 0;
+    let is_whole = storage.record.is_none() || executes_once;
     let mut seen = HashSet::from([first.clone()]);
     let mut waiting = vec![first];
     while let Some(world) = waiting.pop() {
-        world.check(lease);
+        world.check(lease, may, is_whole);
         if lease == Lease::Wanted {
             world.check_leases(may);
         }

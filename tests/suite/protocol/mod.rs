@@ -1,5 +1,6 @@
 //! The protocol of publishing as a model: every interleaving of two or three runs, each of which may
-//! die at any step, or look dead and go on; whether or not they respect leases.
+//! die at any step, or look dead and go on; whether or not they respect leases. A reader looks in between, and somebody removes the directory
+//! of a run that only looks dead.
 //!
 //! One step of the model is one operation on the file system, in the order in which
 //! `crates/storage/src/protocol/{call,stage,open,lease}.rs` do them. A call has two outputs, and an execution
@@ -9,6 +10,7 @@
 mod explore;
 mod lease;
 mod queue;
+mod watchers;
 mod world;
 
 use explore::{NOTHING, explore};
@@ -49,6 +51,25 @@ fn no_interleaving_of_two_runs_that_may_die_mixes_two_executions() {
 fn no_interleaving_of_three_runs_mixes_two_executions() {
     let states = explore_all(&beginnings(), 3, Lease::Ignored, May { die: 1, ..NOTHING });
     assert!(states > 10_000, "{states} states were visited");
+}
+
+#[test]
+fn what_is_reported_is_in_its_place_and_a_reader_finds_what_is_published() {
+    let die = May { die: 2, read: 2, ..NOTHING };
+    let states = explore_all(&beginnings(), 2, Lease::Ignored, die);
+    assert!(states > 10_000, "{states} states were visited");
+    let look_dead = May { die: 1, look_dead: 1, read: 1, ..NOTHING };
+    let states = explore_all(&beginnings(), 2, Lease::Wanted, look_dead);
+    assert!(states > 10_000, "{states} states were visited");
+}
+
+#[test]
+fn a_run_whose_directory_is_removed_while_it_lives_reports_nothing_that_is_not_there() {
+    for lease in [Lease::Ignored, Lease::Wanted] {
+        let may = May { die: 1, look_dead: 1, read: 1, clean: 1, ..NOTHING };
+        let states = explore_all(&beginnings(), 2, lease, may);
+        assert!(states > 10_000, "{states} states were visited");
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The storage, the runs, and the steps of looking for a call, executing and publishing it.
 
 use super::lease::{Lease, LeaseStep};
+use super::watchers::{Cleaner, Reader};
 
 /// An execution; what it leaves in the storage is marked with it.
 pub(super) type Execution = u8;
@@ -55,6 +56,8 @@ pub(super) struct Run {
 pub(super) struct World {
     pub(super) storage: Storage,
     pub(super) runs: Vec<Run>,
+    pub(super) reader: Reader,
+    pub(super) cleaner: Cleaner,
     pub(super) may_still: May,
 }
 
@@ -67,6 +70,10 @@ pub(super) struct May {
     pub(super) look_dead: usize,
     /// The number of them that may give up.
     pub(super) give_up: usize,
+    /// The number of readers, one after the other.
+    pub(super) read: usize,
+    /// The number of runs whose directory may be removed while they only look dead.
+    pub(super) clean: usize,
 }
 
 impl Storage {
@@ -92,7 +99,8 @@ impl Run {
 impl World {
     pub(super) fn new(storage: Storage, runs: usize, lease: Lease, may_still: May) -> Self {
         let runs = (0..runs).map(|at| Run::new(at as Execution, lease)).collect::<Vec<_>>();
-        let mut world = Self { storage, runs, may_still };
+        let (reader, cleaner) = (Reader::Away, Cleaner::Away);
+        let mut world = Self { storage, runs, reader, cleaner, may_still };
         let staged = world.runs.len().max(world.storage.staged.len());
         world.storage.staged.resize(staged, [false; 2]);
         world
@@ -151,6 +159,10 @@ impl World {
                 storage.staged[usize::from(own)] = [true; 2];
                 Step::LinkRecord
             }
+            // Its directory was removed, and the record with it.
+            Step::LinkRecord | Step::Replace if storage.staged[usize::from(own)] == [false; 2] => {
+                Step::GaveUp
+            }
             Step::LinkRecord if storage.record.is_none() => {
                 storage.record = Some([own; 2]);
                 Step::Reveal(0)
@@ -158,7 +170,14 @@ impl World {
             Step::LinkRecord => Step::ReadRecord,
             Step::Reveal(number) => {
                 storage.reveal(own, number);
-                if number == 1 { Step::Done([own; 2]) } else { Step::Reveal(1) }
+                // It is not staged, and no other run has moved it: nobody is told that it is there.
+                if storage.places[number] != Some(own) {
+                    Step::GaveUp
+                } else if number == 1 {
+                    Step::Done([own; 2])
+                } else {
+                    Step::Reveal(1)
+                }
             }
             Step::Judge(record) if storage.record != Some(record) => Step::LinkRecord,
             Step::Judge(_) => Step::Replace,
@@ -178,7 +197,7 @@ impl World {
                 }
             }
         };
-        if let Step::Done(_) = step {
+        if let Step::Done(_) | Step::GaveUp = step {
             // Outputs that it did not need are thrown away.
             storage.staged[usize::from(own)] = [false; 2];
             *step = lease.after_all(*step);

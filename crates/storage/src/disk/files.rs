@@ -479,26 +479,32 @@ impl Disk {
     ///
     /// A file that does not exist is not moved; that returns true.
     pub(crate) fn rename_new(&self, from: &Path, to: &Path) -> Result<bool> {
+        Ok(self.move_new(from, to)? != Moved::Taken)
+    }
+
+    /// Moves a file unless something has the new name, or there is no such file.
+    pub(crate) fn move_new(&self, from: &Path, to: &Path) -> Result<Moved> {
+        let refused = || Ok(if self.exists_now(from)? { Moved::Taken } else { Moved::Gone });
         let rename = || {
             let (old, new) = (self.locate(from)?, self.locate(to)?);
             let flags = RenameFlags::NOREPLACE;
             match renameat_with(&old.directory, old.name, &new.directory, new.name, flags) {
                 // Network file systems do not support the flag.
-                Err(Errno::INVAL) if self.exists_now(to)? => return Ok(!self.exists_now(from)?),
+                Err(Errno::INVAL) if self.exists_now(to)? => return refused(),
                 Err(Errno::INVAL) => {
                     match renameat(&old.directory, old.name, &new.directory, new.name) {
                         // A directory has got the name since, or was not visible.
-                        Err(Errno::NOTEMPTY | Errno::EXIST) => return Ok(!self.exists_now(from)?),
+                        Err(Errno::NOTEMPTY | Errno::EXIST) => return refused(),
                         moved => moved?,
                     }
                 }
-                Err(Errno::EXIST | Errno::NOTEMPTY) => return Ok(!self.exists_now(from)?),
+                Err(Errno::EXIST | Errno::NOTEMPTY) => return refused(),
                 moved => moved?,
             }
-            Ok(true)
+            Ok(Moved::Here)
         };
         let moved = self.attempt("move to", to, || {
-            self.or_gone(from, self.moving(from, to, rename), || Ok(true))
+            self.or_gone(from, self.moving(from, to, rename), || Ok(Moved::Gone))
         });
         self.close_moved(&[from]);
         moved
@@ -588,6 +594,17 @@ impl Disk {
             made => made,
         })
     }
+}
+
+/// The result of moving a file to a name that may be taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moved {
+    /// It was moved.
+    Here,
+    /// There is no such file.
+    Gone,
+    /// Something else has the name.
+    Taken,
 }
 
 /// Removes a file of a directory.

@@ -35,6 +35,7 @@ pub(super) use self::error::fault;
 pub use self::error::{NoStorage, StorageError, advice};
 use self::file_system_kinds::FileSystemKind;
 pub(super) use self::files::Linked;
+pub(crate) use self::files::Moved;
 pub use self::metadata::FileId;
 pub(crate) use self::metadata::{Metadata, ValueMetadata};
 use self::network::{Listings, OnNotFound, Outages};

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 
 use super::heartbeat::lease_timeout;
 use super::{Inputs, Storage, Unrecorded};
-use crate::disk::{FileId, Result, StorageError, ValueMetadata, lock};
+use crate::disk::{FileId, Moved, Result, StorageError, ValueMetadata, lock};
 use crate::paths::{
     COLLECTED, ComputationVersion, DIGITS, Digits, Entry, OWNER, ResultName, is_stage, link_to,
     waiting,
@@ -299,8 +299,8 @@ impl<'a> StoredCalls<'a> {
         for (number, output) in record.outputs.iter().enumerate() {
             let file = name.output(number);
             if !self.storage.values().is_published(&file, output)? {
-                // It may still be in the stage, or be moved from there just now.
-                self.roll_forward(name, number, record);
+                // It may still be in the stage, or be moved from there just now. One that cannot be moved is found missing next.
+                drop(self.roll_forward(name, number, record));
                 self.storage.values().unpack_output(name, number, record);
                 if !self.storage.values().is_published(&file, output)? {
                     let stop = AtomicBool::new(false);
@@ -336,7 +336,7 @@ impl<'a> StoredCalls<'a> {
         }
         for (number, output) in staged.outputs.iter().enumerate() {
             if !self.storage.values().is_published(&name.output(number), output)? {
-                self.roll_forward(name, number, staged);
+                self.roll_forward(name, number, staged)?;
             }
         }
         Ok(())
@@ -344,23 +344,16 @@ impl<'a> StoredCalls<'a> {
 
     /// Moves an output to its place if it is still in the stage: its execution had no time to do
     /// so.
-    fn roll_forward(&self, name: &ResultName, number: usize, record: &CallRecord) {
-        if let Some(stage) = record.origin.stage()
-            && self.storage.root.writable
-            && is_stage(stage)
-        {
-            let waiting = waiting(stage, number);
-            // Another file was not staged for this record. A file that cannot be moved is found
-            // missing next.
-            if self
-                .storage
-                .values()
-                .is_published(&waiting, &record.outputs[number])
-                .unwrap_or(false)
-            {
-                drop(self.reveal(&waiting, name, number, &record.outputs[number]));
-            }
+    fn roll_forward(&self, name: &ResultName, number: usize, record: &CallRecord) -> Result<()> {
+        let Some(stage) = record.origin.stage().filter(|stage| is_stage(stage)) else {
+            return Ok(());
+        };
+        let (waiting, output) = (waiting(stage, number), &record.outputs[number]);
+        // Another file was not staged for this record.
+        if self.storage.root.writable && self.storage.values().is_published(&waiting, output)? {
+            self.reveal(&waiting, name, number, output)?;
         }
+        Ok(())
     }
 
     /// Adopts outputs without a record, if all of them exist and have settled.
@@ -463,6 +456,10 @@ impl<'a> StoredCalls<'a> {
     /// Moves a staged output to its place. An entry that is there goes to quarantine.
     ///
     /// If it is not staged any more, another run that read the record has moved it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it is neither in the stage nor in its place: nobody is told that it is there.
     pub(crate) fn reveal(
         &self,
         waiting: &str,
@@ -484,20 +481,33 @@ impl<'a> StoredCalls<'a> {
                 return self.storage.root.disk.remove(&staged);
             }
         }
-        if !self.storage.root.disk.rename_new(&staged, &place)? {
-            let part = format!("{number:02}");
-            let aside = self.storage.root.quarantine_place(&name.quarantine(), &part)?;
-            if !value.digest.is_directory() {
-                self.storage.root.disk.quarantine(&place, &aside)?;
-                self.storage.root.disk.rename(&staged, &place)?;
-            } else if !self.storage.values().is_published(&file, value)? {
-                // A directory cannot take the place of anything else.
-                self.storage.root.disk.rename(&place, &aside)?;
-                if !self.storage.root.disk.rename(&staged, &place)? {
-                    // Another run has moved the staged one there meanwhile, and this one has taken it away.
-                    self.storage.root.disk.rename_new(&aside, &place)?;
+        let disk = &self.storage.root.disk;
+        let is_moved = match disk.move_new(&staged, &place)? {
+            Moved::Here => true,
+            Moved::Gone => false,
+            Moved::Taken => {
+                let part = format!("{number:02}");
+                let aside = self.storage.root.quarantine_place(&name.quarantine(), &part)?;
+                if !value.digest.is_directory() {
+                    disk.quarantine(&place, &aside)?;
+                    disk.rename(&staged, &place)?
+                } else if self.storage.values().is_published(&file, value)? {
+                    true
+                } else {
+                    // A directory cannot take the place of anything else.
+                    disk.rename(&place, &aside)?;
+                    let is_moved = disk.rename(&staged, &place)?;
+                    if !is_moved {
+                        // Another run has moved the staged one there meanwhile, and this one has taken it away.
+                        disk.rename_new(&aside, &place)?;
+                    }
+                    is_moved
                 }
             }
+        };
+        let is_there = || Ok(self.storage.values().is_published(&file, value)?.then_some(()));
+        if !is_moved && disk.surely(is_there)?.is_none() {
+            return Err(StorageError::Moved(staged));
         }
         if value.digest.is_directory() {
             self.storage.root.disk.seal_top(&place)?;

@@ -429,12 +429,16 @@ pub(crate) fn recover(storage: &Storage) {
             continue;
         };
         if is_over(storage, &run, &directory) {
+            let mut is_finished = true;
             for slot in storage.root.disk.list(&directory).unwrap_or_default() {
                 let files = storage.root.disk.list(&slot).unwrap_or_default();
-                files.iter().filter(|path| is_record(path)).for_each(|it| finish(storage, it));
+                for record in files.iter().filter(|path| is_record(path)) {
+                    is_finished &= finish(storage, record).is_ok();
+                }
             }
-            // Nobody else may enter the directories in which its calls could write.
-            if other_owner(storage, &directory).is_none() {
+            // What cannot be moved now stays for the next run: a record promises it. Nobody else may enter the directories in which its
+            // calls could write.
+            if is_finished && other_owner(storage, &directory).is_none() {
                 drop(storage.root.disk.remove_tree(&directory));
             }
         }
@@ -450,19 +454,16 @@ fn is_over(storage: &Storage, run: &RunName, directory: &Path) -> bool {
 }
 
 /// Moves the outputs of a published execution to their places.
-fn finish(storage: &Storage, record: &Path) {
-    let Ok(Some(text)) = storage.root.disk.read(record) else {
-        return;
-    };
-    let Ok(record) = serde_json::from_slice::<CallRecord>(&text) else {
-        return;
-    };
+fn finish(storage: &Storage, record: &Path) -> Result<()> {
+    let Some(text) = storage.root.disk.read(record)? else { return Ok(()) };
+    let Ok(record) = serde_json::from_slice::<CallRecord>(&text) else { return Ok(()) };
     for directory in record.version().directories() {
         for digits in DIGITS {
             let name = ResultName::new(directory.as_str(), &record.inputs, digits);
-            drop(storage.calls().finish(&name, &record));
+            storage.calls().finish(&name, &record)?;
         }
     }
+    Ok(())
 }
 
 fn is_record(path: &Path) -> bool {

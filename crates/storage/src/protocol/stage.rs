@@ -683,8 +683,9 @@ mod tests {
 
     use jiff::Timestamp;
 
+    use super::super::open::recover;
     use super::*;
-    use crate::paths::ComputationVersion;
+    use crate::paths::{ComputationVersion, RunName};
     use crate::records::{Arguments, NOT_ISOLATED};
     use crate::{Durability, Unrecorded};
     use ce_model::digest::Digest;
@@ -707,8 +708,8 @@ mod tests {
         name
     }
 
-    /// Publishes as if the call had been executed under this name.
-    fn publish(storage: &Storage, call: Call<'_>, name: &ResultName, output: &str) {
+    /// Seals an output as if the call had been executed.
+    fn seal<'a>(storage: &'a Storage, call: Call<'_>, output: &str) -> Sealed<'a> {
         let stage = Stage::new(storage, 1).unwrap();
         fs::write(stage.made(0, "", false), output).unwrap();
         let execution = Execution {
@@ -728,8 +729,12 @@ mod tests {
             taken_over: None,
             trusted_tree: false,
         };
-        let sealed = stage.seal(call, execution).map_err(|failed| failed.1).unwrap();
-        sealed.publish(call, name, Precedence::Recorded).unwrap();
+        stage.seal(call, execution).map_err(|failed| failed.1).unwrap()
+    }
+
+    /// Publishes as if the call had been executed under this name.
+    fn publish(storage: &Storage, call: Call<'_>, name: &ResultName, output: &str) {
+        seal(storage, call, output).publish(call, name, Precedence::Recorded).unwrap();
     }
 
     #[test]
@@ -771,6 +776,56 @@ mod tests {
         publish(&elsewhere, one, &absent(elsewhere.calls().find(one).unwrap()), COLLIDING[0]);
         assert!(matches!(here.calls().find_again(one, &longer).unwrap(), Found::Hit(_)));
         assert!(here.reserved_names.count() < 2, "what was found is reserved no more");
+    }
+
+    #[test]
+    fn an_output_that_is_not_there_is_not_reported() {
+        let dir = tempfile::tempdir().unwrap();
+        let storage = open(dir.path());
+        let inputs = [Digest::of(b"input\n")];
+        let call = call(&inputs);
+        let name = absent(storage.calls().find(call).unwrap());
+        let sealed = seal(&storage, call, "output");
+        // Somebody has taken this run for over, and removed what it had not published.
+        fs::remove_file(sealed.stage.output(0)).unwrap();
+        let published = sealed.publish(call, &name, Precedence::Recorded);
+        assert!(
+            matches!(published, Err(PublishError::Storage(StorageError::Moved(_)))),
+            "{published:?}"
+        );
+        assert_eq!(absent(storage.calls().find(call).unwrap()), name);
+        publish(&storage, call, &name, "output");
+        assert!(matches!(storage.calls().find(call).unwrap(), Found::Hit(_)));
+    }
+
+    #[test]
+    fn what_cannot_be_moved_to_its_place_stays_for_the_next_run() {
+        let dir = tempfile::tempdir().unwrap();
+        let storage = open(dir.path());
+        let inputs = [Digest::of(b"input\n")];
+        let call = call(&inputs);
+        let name = absent(storage.calls().find(call).unwrap());
+        let sealed = seal(&storage, call, "output");
+        // A run that has ended had just put the record into its place.
+        let own = storage.run.name();
+        let dead = RunName { process: i32::MAX.unsigned_abs(), ..own.clone() };
+        let text = fs::read_to_string(sealed.stage.record()).unwrap();
+        let text = text.replace(&own.to_string(), &dead.to_string());
+        let [left, output] = [dead.directory(), name.output(0)].map(|name| storage.path(&name));
+        let stage = sealed.stage.name.replace(&own.to_string(), &dead.to_string());
+        let stage = storage.path(&stage);
+        fs::create_dir_all(stage.parent().unwrap()).unwrap();
+        fs::rename(sealed.stage.output(0), stage.with_extension("00")).unwrap();
+        fs::write(stage.with_extension("record"), &text).unwrap();
+        fs::write(storage.root.place(&name.record()).unwrap(), &text).unwrap();
+        drop(sealed);
+        fs::write(output.parent().unwrap(), "in the way").unwrap();
+        recover(&storage);
+        assert!(left.exists() && !output.exists());
+        fs::remove_file(output.parent().unwrap()).unwrap();
+        recover(&storage);
+        assert!(!left.exists());
+        assert_eq!(fs::read_to_string(output).unwrap(), "output");
     }
 
     #[test]
