@@ -240,7 +240,7 @@ fn files_that_points_name_are_looked_for_by_the_check() {
     for name in ["raw/q.txt", "raw/r.txt"] {
         assert!(told.contains(&format!("  the task's file {name} cannot be read")), "{told}");
     }
-    assert!(!told.contains("raw/p.txt"), "{told}");
+    assert!(!told.contains("  the task's file raw/p.txt"), "{told}");
     let text = "SWEEP((read OWN('raw/{s}.txt')) OWN('sheet.csv') :names 's')";
     let lab = lab.one_text(text).commit_again();
     let told = check(&lab);
@@ -251,4 +251,40 @@ fn files_that_points_name_are_looked_for_by_the_check() {
     let text = "Inputs: d\nSWEEP((read OWN('{d}/{s}.txt')) :over s 'p' 'q')";
     let lab = lab.one_text(text).commit_again();
     lab.run("ce", &["check"]).exit(0);
+}
+
+#[test]
+fn a_file_that_points_name_and_another_one_has_nearly_is_suggested() {
+    let files = |lab: Lab| {
+        lab.computation("read", "file", "text", r#"cat "$1" >"$2""#)
+            .file("raw/control.txt", "1\n")
+            .file("raw/treated/a.txt", "2\n")
+    };
+    let text = "SWEEP((read OWN('raw/{s}.txt')) :over s 'contrl' 'treatd/a' 'none')";
+    let lab = files(sweep("", &[])).one_text(text).commit();
+    let told = lab.run("ce", &["check"]).exit(2).stderr;
+    for (name, hint) in [
+        ("contrl", "did you mean \"raw/control.txt\"?"),
+        ("treatd/a", "did you mean \"raw/treated/a.txt\"?"),
+        ("none", "correct the path, which is relative to the task, or commit the file"),
+    ] {
+        let file = format!("raw/{name}.txt");
+        let line =
+            format!("{file} cannot be read: the task has no file {file:?}\n    try: {hint}\n");
+        assert!(told.contains(&line), "{told}");
+    }
+    // What all have in common is said once.
+    let text = "SWEEP((read OWN('raw/{s}.txt')) :over s 'x1' 'x2')";
+    let lab = lab.one_text(text).commit_again();
+    let told = lab.run("ce", &["check"]).exit(2).says("\n  try: correct the path").stderr;
+    assert_eq!(told.matches("try:").count(), 1, "{told}");
+    // So it is when the task is loaded, and when a computation has made the points.
+    let lab = lab.one_text("(read OWN('raw/Control.txt'))").commit_again();
+    let hint = "try: did you mean \"raw/control.txt\"?";
+    lab.run("ce", &["check"]).exit(2).says(hint);
+    lab.ce_run(&["--dirty"]).exit(2).says(hint);
+    let text = "SWEEP((read OWN('raw/{s}.txt')) (copy OWN('names')) :names 's')";
+    let lab =
+        lab.computation("copy", "from", "to", "cat \"$1\" >\"$2\"").file("names", "s\ncontrl\n");
+    lab.one_text(text).commit_again().ce_run(&[]).exit(1).says(hint);
 }

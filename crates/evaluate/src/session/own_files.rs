@@ -113,14 +113,25 @@ impl Explain for PointValuesError {
     }
 
     fn hint(&self) -> Option<String> {
-        self.0.iter().find_map(Explain::hint)
+        common_hint(&self.0)
     }
 }
 
-/// The first errors, each in a line of its own.
+/// The advice for all errors, if it is the same.
+fn common_hint(errors: &[ValueError]) -> Option<String> {
+    let hint = errors.first()?.hint();
+    hint.filter(|hint| errors.iter().all(|error| error.hint().as_ref() == Some(hint)))
+}
+
+/// The first errors, each in a line of its own, with its advice unless all have the same.
 fn in_lines(errors: &[ValueError]) -> String {
-    let mut lines: String =
-        errors.iter().take(WRONG_VALUES).map(|error| format!("\n  {error}")).collect();
+    let has_common = common_hint(errors).is_some();
+    let line = |error: &ValueError| {
+        let hint = error.hint().filter(|_| !has_common);
+        let hint = hint.map(|hint| format!("\n    try: {hint}")).unwrap_or_default();
+        format!("\n  {error}{hint}")
+    };
+    let mut lines: String = errors.iter().take(WRONG_VALUES).map(line).collect();
     if errors.len() > WRONG_VALUES {
         lines = format!("{lines}\n  and {} more", errors.len() - WRONG_VALUES);
     }

@@ -267,7 +267,7 @@ impl TaskSource for Checkout {
         let changes = self.changes_at(&place, &place);
         match changes.is_ok_and(|it| !self.is_draft && it.changed.contains(&place)) {
             true => LoadFault::UncommittedFile,
-            false => LoadFault::NoFile(path.to_owned()),
+            false => LoadFault::NoFile { path: path.to_owned(), nearest: None },
         }
     }
 

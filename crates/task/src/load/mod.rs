@@ -42,7 +42,7 @@ use ce_model::exit::{Exit, Explain};
 use ce_model::expression::{Mistake, Parsed};
 use ce_model::leftovers::is_leftover;
 use ce_model::name::{ComputationName, InputName, TaskName};
-use ce_model::suggest::nearest;
+use ce_model::suggest::{near, nearest};
 use ce_model::system_hints;
 use ce_model::task::{
     Computation, LIBRARY, LoadedFrom, Task, TaskFile, TaskFileId, TaskTree, WORKFLOW_TEXT,

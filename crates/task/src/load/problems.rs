@@ -200,8 +200,13 @@ pub enum LoadFault {
     #[error("is a directory, and no file of the task")]
     OwnDirectory,
     /// The task has no file with this path.
-    #[error("the task has no file {0:?}")]
-    NoFile(String),
+    #[error("the task has no file {path:?}")]
+    NoFile {
+        /// The path.
+        path: String,
+        /// The path of a file of it that may be meant.
+        nearest: Option<String>,
+    },
     /// The value of a node is wrong with the texts of its free names.
     #[error("{value:?} where {}: {fault}", texts.join(", "))]
     Bound {
@@ -471,7 +476,8 @@ impl Explain for LoadFault {
             Self::LabelPlace { .. } => "put the expressions into the order of the inputs",
             Self::NoComputation { nearest: Some(name), .. }
             | Self::NoInput { nearest: Some(name), .. }
-            | Self::NoLabel { nearest: Some(name), .. } => {
+            | Self::NoLabel { nearest: Some(name), .. }
+            | Self::NoFile { nearest: Some(name), .. } => {
                 return Some(format!("did you mean {name:?}?"));
             }
             Self::NoComputation { name, nearest: None } if name.contains('{') => {
@@ -493,13 +499,13 @@ impl Explain for LoadFault {
             }
             Self::Gap { .. } | Self::Overlap { .. } => "number the inputs from 00, without gap",
             Self::Name(error) => return error.hint(),
-            Self::NoFile(path) if path.contains('{') => {
+            Self::NoFile { path, nearest: None } if path.contains('{') => {
                 "in braces, only names of inputs of the task and of sweeps around the node stand for texts, of which :names lists what computed points bind"
             }
             Self::OwnDirectory => {
                 "read it as a tree: TREE('.:PATH'), with its path from the top of the repository"
             }
-            Self::NoFile(_) => {
+            Self::NoFile { nearest: None, .. } => {
                 "correct the path, which is relative to the task, or commit the file"
             }
             Self::Bound { fault, .. } => return fault.bound_hint(),

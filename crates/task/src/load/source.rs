@@ -142,7 +142,7 @@ pub(super) trait TaskSource {
 
     /// The fault of a file of the task that is not there, given by its path.
     fn missing_file(&mut self, path: &str) -> LoadFault {
-        LoadFault::NoFile(path.to_owned())
+        LoadFault::NoFile { path: path.to_owned(), nearest: None }
     }
 
     /// Finds the commit of a repository that the commit of the task records: the task's own, or a

@@ -21,14 +21,22 @@ use ce_model::template::Template;
 use super::checkout::Checkout;
 use super::problems::{LoadFault, Problems, Warning, WarningKind};
 use super::source::{Located, TaskSource};
-use super::{DEFAULTS, nearest};
+use super::{DEFAULTS, near, nearest};
 
 /// The files found so far.
 #[derive(Default)]
 pub(super) struct TaskFiles {
     found: Vec<TaskFile>,
     known: HashMap<Template<TaskPath>, Option<TaskFileId>>,
+    /// The number of files that were not there.
+    missing: usize,
 }
+
+/// The greatest number of missing files for which a similar one is looked for: that takes a look at a whole directory.
+const MAX_SUGGESTIONS: usize = 20;
+
+/// The greatest number of similar names that are tried.
+const MAX_SIMILAR: usize = 16;
 
 impl TaskFiles {
     pub(super) fn into_files(self) -> Vec<TaskFile> {
@@ -74,7 +82,14 @@ impl TaskFiles {
         } else {
             match contents(source, name) {
                 Err(LoadFault::Missing | LoadFault::NotADirectory) => {
-                    return Err(source.missing_file(name));
+                    let mut fault = source.missing_file(name);
+                    self.missing += 1;
+                    if let LoadFault::NoFile { path, nearest } = &mut fault
+                        && self.missing <= MAX_SUGGESTIONS
+                    {
+                        *nearest = similar_file(source, path);
+                    }
+                    return Err(fault);
                 }
                 contents => findings.note(name.as_ref(), contents),
             }
@@ -165,6 +180,22 @@ fn contents(source: &mut impl TaskSource, path: &str) -> Result<FileContents, Lo
         Located::File { .. } => source.contents(&dir, name),
         Located::Directory { .. } => Err(LoadFault::OwnDirectory),
     }
+}
+
+/// The path of a file of the task that may be meant by one that is not there: they differ in one name, and that is similar.
+fn similar_file(source: &mut impl TaskSource, path: &str) -> Option<String> {
+    let mut dir = source.task().ok()?;
+    let (mut start, mut rest) = (0, path);
+    while let Some((name, below)) = rest.split_once('/') {
+        let Ok(inner) = source.enter(&dir, name) else { break };
+        (dir, start, rest) = (inner, start + name.len() + 1, below);
+    }
+    let (name, below) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let listed = source.list(&dir).ok()?.into_iter();
+    let names: Vec<String> = listed.filter_map(|it| it.into_string().ok()).collect();
+    let similar = near(name, &names).into_iter().take(MAX_SIMILAR);
+    let mut paths = similar.map(|similar| format!("{}{similar}{below}", &path[..start]));
+    paths.find(|path| contents(source, path).is_ok())
 }
 
 /// The trees found so far.
