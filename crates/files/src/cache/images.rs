@@ -2,6 +2,9 @@
 //!
 //! A file in an image has the stat that whoever made the image has written, also its time of change. Another image in its place may
 //! have a file with the same device, inode, size and times, and other contents. So no stat in it is believed.
+//!
+//! Nor does the stat of the file behind a loop device help: `/sys` has no more than a path of it, as whoever set up the device sees it. In
+//! another mount namespace, such as a container's, that path may lead to another file. Only a privileged `ioctl` tells device and inode.
 
 use std::collections::HashMap;
 use std::fs;
