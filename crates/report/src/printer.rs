@@ -5,8 +5,7 @@
 //!
 //! At the end, a summary says how many calls and tables ended in each way, and which results are revoked.
 
-use std::collections::hash_map::Entry as Known;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, hash_map};
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -413,8 +412,8 @@ impl<'a> CallCounter<'a> {
         let how = outcome.how();
         if let Some(name) = outcome.result() {
             match self.results.entry(name) {
-                Known::Vacant(new) => drop(new.insert(how)),
-                Known::Occupied(mut known) => {
+                hash_map::Entry::Vacant(new) => drop(new.insert(how)),
+                hash_map::Entry::Occupied(mut known) => {
                     if how == How::Executed {
                         ended[known.insert(how) as usize] -= 1;
                         ended[how as usize] += 1;

@@ -156,6 +156,12 @@ impl<'a> Progress<'a> {
         if let Some(since) = since {
             self.running.remove(&(since, call));
         }
+        let is_over = outcome.is_some_and(|it| it.suspended().is_none());
+        if is_over && self.suspended.remove(&call) {
+            self.state.suspended -= 1;
+        } else if !is_over && self.suspended.insert(call) {
+            self.state.suspended += 1;
+        }
         let result = outcome.and_then(Outcome::result);
         let is_another = result.is_some_and(|it| *self.results.entry(it).or_insert(call) != call);
         if is_another || outcome.map(Outcome::how) == Some(How::LeftOut) {
@@ -176,12 +182,6 @@ impl<'a> Progress<'a> {
             if self.failures.len() < LINES {
                 self.failures.push(FailedTitle { title: title(self.evaluation, call), reason });
             }
-        }
-        let is_over = outcome.is_some_and(|it| it.suspended().is_none());
-        if is_over && self.suspended.remove(&call) {
-            self.state.suspended -= 1;
-        } else if !is_over && self.suspended.insert(call) {
-            self.state.suspended += 1;
         }
         self.state.done += 1;
         self.remaining.end(computation, since.map(|since| since.elapsed().as_secs_f64()));
