@@ -279,7 +279,10 @@ pub(super) fn reason(evaluation: &Evaluation, call: CallId, why: &Why) -> String
             format!("its result was collected at {at:.0} by {user} on {host}")
         }
         Why::Away => "its outputs are away, and needed".to_owned(),
-        Why::Damaged => "its outputs are gone, or are not what was recorded".to_owned(),
+        Why::Damaged { defect: None } => {
+            "its outputs are gone, or are not what was recorded".to_owned()
+        }
+        Why::Damaged { defect: Some(defect) } => format!("its result is not used: {defect}"),
     }
 }
 
@@ -382,7 +385,7 @@ pub(super) fn cause(evaluation: &Evaluation, first: &FirstCause) -> String {
         Cause::Collected(id) => format!("results of {} were collected", name(*id)),
         Cause::Away(id) => format!("outputs of {} are away, and needed", name(*id)),
         Cause::Damaged(id) => {
-            format!("outputs of {} are gone, or are not what was recorded", name(*id))
+            format!("results of {} are gone, or are not used", name(*id))
         }
     }
 }
@@ -579,7 +582,7 @@ fn shared_reason(
         | Why::OtherSource { .. }
         | Why::NoLiteral { .. }
         | Why::Away
-        | Why::Damaged => reason(evaluation, call, why),
+        | Why::Damaged { .. } => reason(evaluation, call, why),
     }
 }
 

@@ -260,10 +260,25 @@ fn a_trusted_tree_is_not_believed_strictly() {
     let lab = trusting();
     lab.ce_run(&["-n", "--strict"]).exit(3);
     lab.ce_run(&["--no-sync"]).exit(0).called(vec![]);
-    lab.ce_run(&["-n", "--strict"]).exit(3);
+    // Its outputs are here, so nobody is told that they are gone.
+    let refused = "its result is not used: it was taken over from another commit without isolation";
+    let strict = lab.ce_run(&["-n", "--strict"]).exit(3).says(refused);
+    assert!(!strict.stderr.contains("outputs are gone"), "{}", strict.stderr);
     let ran = lab.ce_run(&["--no-sync", "--strict"]).exit(0).called(vec!["add", "mul"]);
     ran.says("it was taken over from another commit without isolation, and not executed");
     lab.ce_run(&["--no-sync", "--strict"]).exit(0).called(vec![]).says("2 reused");
+}
+
+#[test]
+fn what_is_away_and_would_be_taken_over_is_not_told_to_be_gone() {
+    let lab = trusting();
+    let output = lab.results().into_keys().find(|name| name.starts_with("c_mul/")).unwrap();
+    let mark = lab.path("storage").join(output.replace("/00/", "/away/"));
+    fs::create_dir_all(mark.parent().unwrap()).unwrap();
+    fs::write(mark, "").unwrap();
+    fs::remove_file(lab.path("storage").join(&output)).unwrap();
+    let told = lab.ce_run(&["-n"]).exit(3).says("its outputs are away, and needed");
+    assert!(!told.stderr.contains("outputs are gone"), "{}", told.stderr);
 }
 
 /// A run was killed when the record of what it had taken over by a trusted tree was there, and the output still in `tmp/`. The next

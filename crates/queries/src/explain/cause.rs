@@ -151,7 +151,7 @@ impl<'a> Tracing<'a> {
             Why::FailedLast { .. } => Cause::FailedLast(id),
             Why::Collected { .. } => Cause::Collected(id),
             Why::Away => Cause::Away(id),
-            Why::Damaged => Cause::Damaged(id),
+            Why::Damaged { .. } => Cause::Damaged(id),
         };
         self.cause(cause)
     }

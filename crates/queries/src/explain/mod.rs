@@ -121,8 +121,12 @@ pub enum Why {
     },
     /// Its outputs are away, and needed.
     Away,
-    /// It has a record, but its outputs are missing or damaged.
-    Damaged,
+    /// It has a record, but its outputs are missing or damaged, or this run does not use them.
+    Damaged {
+        /// What is wrong with its own result, in words, unless outputs are only missing.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        defect: Option<String>,
+    },
 }
 
 /// A call as its number in the plan.
@@ -355,7 +359,9 @@ impl Comparison<'_> {
             match &self.archive.calls[nearest].collected {
                 Some(collected) => whys.push(Why::Collected { collected: collected.clone() }),
                 None if !self.absent(id).is_empty() => {}
-                None if self.archive.has_inputs(nearest, &ingredients) => whys.push(Why::Damaged),
+                None if self.archive.has_inputs(nearest, &ingredients) => {
+                    whys.push(self.unusable(id, nearest));
+                }
                 None => {
                     // An input is derived from what is not stored yet: no result has it.
                     self.nearest[id.index()] = None;
@@ -365,6 +371,17 @@ impl Comparison<'_> {
         }
         whys.extend(self.absent(id));
         whys
+    }
+
+    /// The reason why a recorded result of the same call is not used: its own, or one that could be taken over.
+    fn unusable(&self, id: CallId, nearest: usize) -> Why {
+        let name = &self.archive.calls[nearest].name;
+        if self.evaluation.storage.evictions().is_marked_away(name).unwrap_or(false) {
+            return Why::Away;
+        }
+        let prior = missing(self.evaluation, id).flatten();
+        let defect = prior.and_then(|prior| prior.damage.as_ref()).map(|it| it.what.clone());
+        Why::Damaged { defect }
     }
 
     /// The name of the call that a missing one is compared with.
