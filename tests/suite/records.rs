@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::lab::{Lab, files};
 
 /// The kinds of records, as the schema names them, and where they are in a storage.
-const KINDS: [(&str, &str, &str); 15] = [
+const KINDS: [(&str, &str, &str); 16] = [
     ("suspension", "c_", "/state.json"),
     ("collected", "c_", "/collected/"),
     ("collected", "t_", "/collected/"),
@@ -28,6 +28,7 @@ const KINDS: [(&str, &str, &str); 15] = [
     ("job", "t_", "/record/"),
     ("table", "tables/", "/record/"),
     ("task_input", "tinputs/", "/record/"),
+    ("commit_tree", "tinputs/", "/commits/"),
     ("storage", "repositories/", "/repositories/storage"),
     ("repository", "repositories/", "/repositories/"),
 ];

@@ -14,7 +14,7 @@ use super::derived_values::DerivedValue;
 use super::{Evaluation, TreeValues, ValueError};
 use ce_files::cache::Cache;
 use ce_files::manifest::{EntryKind, Manifest, ManifestEntry};
-use ce_git::{LfsFile, SourceRepository, TreeFile, TreeFileKind, Trees};
+use ce_git::{LfsFile, SourceError, SourceRepository, TreeFile, TreeFileKind, Trees};
 use ce_model::digest::{Blake3, Digest, ObjectId, ObjectIdError};
 use ce_model::name::{MemberPath, TreeName};
 use ce_model::plan::{Derivation, Derived, DerivedId, Source};
@@ -22,7 +22,8 @@ use ce_model::task::{RecordedTree, TaskTree, TaskTreeId, TreeCommit};
 use ce_model::template::{self, MAX_TEXT};
 use ce_storage::records::Stamp;
 use ce_storage::{
-    Input, InputSource, MemberError, NewTree, OpenedValue, StorageError, Stored, split_member,
+    CommitPath, Input, InputSource, MemberError, NewTree, OpenedValue, StorageError, Stored,
+    split_member,
 };
 
 impl Evaluation {
@@ -260,13 +261,36 @@ impl ValueMaker<'_> {
         };
         let repository =
             self.evaluation.derived.sources.find(name.source(), &self.evaluation.task.commit)?;
-        let commit = repository.commit(&text)?;
+        let commit = match repository.commit(&text) {
+            Ok(commit) => commit,
+            Err(error) => return self.recorded_values_of(name, error),
+        };
         let tree = repository.tree(&commit, name.path())?;
         let large = repository.lfs_files(&commit, name.path())?;
         let directory = self.directory(repository.trees(), &tree, &large);
         let directory = directory.map_err(|error| error.of(name))?;
+        if self.store {
+            let place = CommitPath { commit: &commit, path: name.path() };
+            let trees = self.evaluation.storage.commit_trees();
+            trees.record(place, &tree, &directory.file.digest)?;
+        }
         let revision = Some(text).filter(|text| text != commit.full());
         self.with_version(directory, commit.full().to_owned(), revision)
+    }
+
+    /// The values of a tree at a commit that Git does not have: what they were when it had. Results from them are those of this commit,
+    /// wherever that is now.
+    fn recorded_values_of(
+        &self,
+        name: &TreeName,
+        error: SourceError,
+    ) -> Result<TreeValues, ValueError> {
+        let Some(commit) = error.lacking_commit() else { return Err(error.into()) };
+        let place = CommitPath { commit: &commit, path: name.path() };
+        match self.evaluation.storage.commit_trees().find(place)? {
+            Some(directory) => self.with_version(directory, commit.full().to_owned(), None),
+            None => Err(error.into()),
+        }
     }
 
     /// The values of a tree, of which the directory is known.

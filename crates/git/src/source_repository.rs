@@ -127,8 +127,16 @@ impl SourceError {
     pub fn is_unreadable(&self) -> bool {
         match self {
             Self::Directory { .. } | Self::NoRepository { .. } | Self::Git { .. } => true,
-            Self::Revision { rev, .. } => rev.parse::<ObjectId>().is_ok(),
+            Self::Revision { .. } => self.lacking_commit().is_some(),
             _ => false,
+        }
+    }
+
+    /// The commit that the repository lacks, if that was given by its id.
+    pub fn lacking_commit(&self) -> Option<ObjectId> {
+        match self {
+            Self::Revision { rev, .. } => rev.parse().ok(),
+            _ => None,
         }
     }
 

@@ -32,11 +32,11 @@ pub use self::paths::{
 pub use self::paths::{is_of_layout, is_users_file};
 pub use self::protocol::{
     Activity, AnswersRead, Attempts, Availability, AwayCall, CachedRecords, Call, CallLogs, Claim,
-    ClaimedCall, ClaimedTicket, Damage, DeviatingOutput, Deviation, Equivalent, Equivalents,
-    Evictions, ExecutionMode, Failure, Found, FoundSuspension, FoundTable, FoundTree, GcRoots,
-    Holder, Import, ImportedCall, Importer, Input, InputSource, Inputs, Job, JobOutputs, Jobs,
-    Lease, Leases, Ledger, Locator, LogTail, MemberError, MissingPart, NewTree, OpenTree,
-    OpenedValue, OutputLocation, Outputs, Precedence, PriorAttempt, PublishError, Queue,
+    ClaimedCall, ClaimedTicket, CommitPath, CommitTrees, Damage, DeviatingOutput, Deviation,
+    Equivalent, Equivalents, Evictions, ExecutionMode, Failure, Found, FoundSuspension, FoundTable,
+    FoundTree, GcRoots, Holder, Import, ImportedCall, Importer, Input, InputSource, Inputs, Job,
+    JobOutputs, Jobs, Lease, Leases, Ledger, Locator, LogTail, MemberError, MissingPart, NewTree,
+    OpenTree, OpenedValue, OutputLocation, Outputs, Precedence, PriorAttempt, PublishError, Queue,
     QueueSearch, Revocation, RevocationIndex, Revocations, RootRegistry, Runs, Sealed, ServedQueue,
     SharedContents, Site, Stage, StageProgress, Storage, Stored, StoredCalls, StoredTrees,
     Suspension, Suspensions, TableDirectory, Tables, Takeover, TicketContents, Unrecorded, Values,

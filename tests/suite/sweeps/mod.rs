@@ -14,6 +14,7 @@ mod naming;
 mod open_names;
 mod properties;
 mod refused;
+mod rewritten;
 mod same_names;
 mod scope;
 mod table;

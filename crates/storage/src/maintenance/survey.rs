@@ -16,9 +16,9 @@ use rustix::fs::FileType;
 use super::Maintenance;
 use crate::disk::{ForeignEntry, Result, StorageError};
 use crate::paths::{
-    AWAY, COLLECTED, DIRECTORIES, Entry, FAILED, GATE, IDENTITY, LEASES, LEDGER, LOGS, MANIFESTS,
-    OWNER, PINS, QUARANTINE, RECORDS, REPOSITORIES, REVOKED, ROOMS, RUN_LOGS, RUNS, ResultName,
-    RunName, SIGNERS, SUSPENDED, TABLES, TASK_INPUTS, TREES, is_value,
+    AWAY, COLLECTED, COMMITS, DIRECTORIES, Entry, FAILED, GATE, IDENTITY, LEASES, LEDGER, LOGS,
+    MANIFESTS, OWNER, PINS, QUARANTINE, RECORDS, REPOSITORIES, REVOKED, ROOMS, RUN_LOGS, RUNS,
+    ResultName, RunName, SIGNERS, SUSPENDED, TABLES, TASK_INPUTS, TREES, is_value,
 };
 use crate::protocol::{Storage, other_owner};
 use crate::records::{
@@ -590,6 +590,12 @@ fn expected(name: &str) -> Expected {
             _ => Any,
         },
         [version, rest @ ..] if (is_call || is_task) && is_version(version) => of_version(rest),
+        [COMMITS, rest @ ..] if top == TASK_INPUTS => match rest {
+            [] => Directory,
+            [shard] if is_shard(shard) => Directory,
+            [_, file] if file.ends_with(".json") => File,
+            _ => Any,
+        },
         [shard, rest @ ..] if top == TASK_INPUTS => of_shard(shard, rest, Any),
         [shard, rest @ ..] if top == TABLES => match rest {
             [_, "00" | "recipe"] if is_shard(shard) => File,
@@ -731,6 +737,8 @@ mod tests {
             ("c_x/0123/aside/ab_cd", Closed),
             ("t_x/0123/version.json", File),
             ("tinputs/ab/cd", Any),
+            ("tinputs/commits/ab", Directory),
+            ("tinputs/commits/ab/cd-ef.json", File),
             ("tinputs/record/ab/cd.json", File),
             ("tables/ab/cd", Directory),
             ("tables/ab/mine", Any),

@@ -36,6 +36,9 @@ use ce_model::task::{Computation, Task};
 /// The directory of task inputs.
 pub(super) const TASK_INPUTS: &str = "tinputs";
 
+/// The room, among task inputs, of what commits had that tasks have read.
+pub(super) const COMMITS: &str = "commits";
+
 /// The directory of tables.
 pub(super) const TABLES: &str = "tables";
 
@@ -243,6 +246,16 @@ impl ResultName {
     pub fn unknown_table() -> Self {
         Self::guess(TABLES, std::iter::once(None))
     }
+}
+
+/// The record of the directory with this path in a commit; of the whole commit if the path is empty.
+pub(crate) fn commit_tree(commit: &ObjectId, path: &str) -> String {
+    let (shard, rest) = commit.full().split_at(2);
+    let of_path = match path {
+        "" => String::new(),
+        path => format!("-{}", Digest::of(path.as_bytes()).sha1.short()),
+    };
+    format!("{TASK_INPUTS}/{COMMITS}/{shard}/{rest}{of_path}.json")
 }
 
 /// The directory that lists the versions of a computation with this tree.

@@ -4,6 +4,7 @@ mod attempts;
 mod audit;
 mod cached_hashing;
 mod call_lookup;
+mod commit_trees;
 mod deviation;
 mod equivalent_versions;
 mod gc_roots_and_gate;
@@ -35,6 +36,7 @@ pub use self::audit::Evictions;
 use self::cached_hashing::FileHasher;
 use self::call_lookup::ReservedNames;
 pub use self::call_lookup::{Call, Damage, Found, Outputs, StoredCalls};
+pub use self::commit_trees::{CommitPath, CommitTrees};
 pub use self::deviation::{DeviatingOutput, Deviation, Precedence};
 use self::equivalent_versions::Versions;
 pub use self::equivalent_versions::{Equivalent, Equivalents};
@@ -235,6 +237,11 @@ impl Storage {
     /// Values in the storage: members of directories, and archives.
     pub const fn values(&self) -> Values<'_> {
         Values::new(self)
+    }
+
+    /// The directories of commits that tasks have read.
+    pub const fn commit_trees(&self) -> CommitTrees<'_> {
+        CommitTrees::new(self)
     }
 
     /// The logs of calls, of running ones and of ended ones.

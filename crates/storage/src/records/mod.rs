@@ -166,6 +166,24 @@ pub struct InputRecord {
     pub recorded: Provenance,
 }
 
+/// The record of the directory in a commit that a task has read.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CommitTreeRecord {
+    /// The format of this record.
+    pub format: Format,
+    /// The commit, of any repository.
+    pub commit: ObjectId,
+    /// The path of the directory in it; empty for the whole commit.
+    pub path: String,
+    /// Its Git tree.
+    pub tree: ObjectId,
+    /// The directory that is a task input.
+    #[serde(flatten)]
+    pub directory: Digest,
+    /// The user, host and time of recording.
+    pub recorded: Provenance,
+}
+
 /// The record of a job, with the names of calls as `C`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobRecord<C = Vec<String>> {
