@@ -125,7 +125,7 @@ class Maker:
             rules.append(self.one([":replicates 2", ":replicates 12", ":allow-failed"], [":replicates '2..4 until 00 ±5%'"]))
         if self.random.random() < 0.4:
             columns = ["'00 seconds [s] less'", "'00 count' '00 again'", "'o size'"]
-            rules.append(f":columns {self.one(columns, ["'00 *'"])}")
+            rules.append(":columns " + self.one(columns, ["'00 *'"]))
         sheet = self.random.random()
         if sheet < 0.1:
             return f"SWEEP({body} OWN('data/sheet.csv') :names {' '.join(self.quoted(name) for name in names)})"
