@@ -75,7 +75,7 @@ impl Evaluation {
 
     /// The repository that a tree is read from, if there is one.
     pub fn repository(&self, name: &TreeName) -> Option<Arc<SourceRepository>> {
-        self.derived.sources.find(name.source(), &self.task.commit).ok()
+        self.derived.sources.find(name.source(), &self.task).ok()
     }
 
     /// The files and directories among these values that come from a repository, or were in the storage before, and whether each is a file
@@ -252,7 +252,9 @@ impl ValueMaker<'_> {
             TreeCommit::Recorded(
                 recorded @ RecordedTree { uncommitted: Some((dir, tree)), .. },
             ) => {
-                let directory = self.directory(&Trees::as_it_stands(dir, tree), tree, &[]);
+                let directory = Trees::of_draft(dir, tree)
+                    .map_err(ValueError::Git)
+                    .and_then(|(trees, large)| self.directory(&trees, tree, &large));
                 let directory = directory.map_err(|error| error.of(name))?;
                 return self.with_version(directory, recorded.version(), None);
             }
@@ -260,7 +262,7 @@ impl ValueMaker<'_> {
             TreeCommit::OfRevision | TreeCommit::Unbound => text.unwrap_or_default(),
         };
         let repository =
-            self.evaluation.derived.sources.find(name.source(), &self.evaluation.task.commit)?;
+            self.evaluation.derived.sources.find(name.source(), &self.evaluation.task)?;
         let commit = match repository.commit(&text) {
             Ok(commit) => commit,
             Err(error) => return self.recorded_values_of(name, error),

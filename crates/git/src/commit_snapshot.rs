@@ -14,7 +14,7 @@ use gix::ObjectId;
 use gix::hashtable;
 use gix::objs::tree::EntryKind;
 
-use super::draft::{self, Draft, NestedDraft, TreeEntry};
+use super::draft::{self, Draft, DraftObject, NestedDraft, TreeEntry};
 use super::errors::SnapshotError;
 use super::submodules::{self, Repositories, tree_of};
 use super::{GitResult, from, object_id, revision, top};
@@ -137,13 +137,12 @@ impl Snapshot {
 
     /// Finds the entry with this path, following links.
     pub fn find(&self, path: &Path) -> Result<TreePath, SnapshotError> {
-        Ok(TreePath { step: self.way(path)?, directory: Rc::clone(&self.directory) })
+        Ok(self.tree_path(self.way(path)?))
     }
 
     /// Finds the entry with this name in a directory, following links.
     pub fn entry(&self, directory: &TreePath, name: &OsStr) -> Result<TreePath, SnapshotError> {
-        let step = self.follow(Rc::clone(&directory.step), name, &mut 0)?;
-        Ok(TreePath { step, directory: Rc::clone(&self.directory) })
+        Ok(self.tree_path(self.follow(Rc::clone(&directory.step), name, &mut 0)?))
     }
 
     /// The innermost submodule that holds a path: its place in the repository, and its commit.
@@ -155,17 +154,49 @@ impl Snapshot {
         }
     }
 
-    /// Returns the commit of the submodule with this path, as the commit records it.
+    /// Returns the commit of the submodule with this path, as the commit records it, or as the commit of a draft would.
     pub fn submodule_commit(&self, path: &Path) -> Result<digest::ObjectId, SnapshotError> {
         let name = path.file_name().ok_or(SnapshotError::NotASubmodule)?;
         let around = self.way(path.parent().unwrap_or(Path::new("")))?;
-        match self.entry_of(&around, name)? {
-            TreeEntry { kind: EntryKind::Commit, id, is_draft: false, .. } => {
-                let commit = self.commit_at(&around.place().join(name), id);
-                object_id(commit).map_err(SnapshotError::Git)
+        let entry = self.entry_of(&around, name)?;
+        let commit = match entry.kind {
+            EntryKind::Commit if entry.is_draft => match self.child(&around, name)?.commit {
+                unborn if unborn.is_null() => return Err(SnapshotError::Git(NO_COMMIT.into())),
+                commit => commit,
+            },
+            EntryKind::Commit => self.commit_at(&around.place().join(name), entry.id),
+            EntryKind::Tree | EntryKind::Blob | EntryKind::BlobExecutable | EntryKind::Link => {
+                return Err(SnapshotError::NotASubmodule);
             }
-            _ => Err(SnapshotError::NotASubmodule),
+        };
+        object_id(commit).map_err(SnapshotError::Git)
+    }
+
+    /// The top of a repository that a tree names: `.`, the task's own, or a submodule by its path.
+    pub fn source(&self, name: &str) -> Result<TreePath, SnapshotError> {
+        if name == "." {
+            return Ok(self.tree_path(Rc::new(self.root()?)));
         }
+        let path = Path::new(name);
+        let around = self.way(path.parent().unwrap_or(Path::new("")))?;
+        let step = self.child(&around, path.file_name().ok_or(SnapshotError::NotASubmodule)?)?;
+        if step.root { Ok(self.tree_path(step)) } else { Err(SnapshotError::NotASubmodule) }
+    }
+
+    /// Finds a directory by its path in another one. No links are followed.
+    pub fn directory(&self, around: &TreePath, path: &Path) -> Result<TreePath, SnapshotError> {
+        let mut here = Rc::clone(&around.step);
+        for part in parts(path) {
+            here = self.child(&here, part)?;
+        }
+        match here.kind {
+            EntryKind::Tree => Ok(self.tree_path(here)),
+            _ => Err(SnapshotError::NotADirectory),
+        }
+    }
+
+    fn tree_path(&self, step: Rc<PathStep>) -> TreePath {
+        TreePath { step, directory: Rc::clone(&self.directory) }
     }
 
     fn way(&self, path: &Path) -> Result<Rc<PathStep>, SnapshotError> {
@@ -268,7 +299,7 @@ impl Snapshot {
     ) -> Result<Rc<PathStep>, SnapshotError> {
         match self.step(here, name)? {
             EntryTarget::PathStep(step) => Ok(step),
-            EntryTarget::Link(target) => Err(SnapshotError::Outside(target)),
+            EntryTarget::Link(_) => Err(SnapshotError::Link),
         }
     }
 
@@ -284,6 +315,18 @@ impl Snapshot {
         match nested.find(|repository| repository.has_object(id)) {
             Some(repository) => act(repository),
             None => act(self.repositories()?.required_repository_of(id)?),
+        }
+    }
+
+    /// The same with the repository of a draft's file, which need not be an object yet.
+    pub(super) fn with_repository_at<T>(
+        &self,
+        file: &PathStep,
+        act: impl FnOnce(&gix::Repository) -> GitResult<T>,
+    ) -> GitResult<T> {
+        match file.draft().filter(|_| file.is_draft).and_then(Draft::repository) {
+            Some(repository) => act(repository),
+            None => self.with_repository_of(file.id, act),
         }
     }
 
@@ -330,21 +373,35 @@ impl Snapshot {
 
     /// The size of a file in bytes, if that is known before it is read.
     pub fn size(&self, file: &TreePath) -> Option<u64> {
-        let draft = file.step.draft().filter(|_| file.step.is_draft)?;
-        draft.size(&file.step.inside()).ok()
+        self.draft_size(&file.step)
+    }
+
+    /// The size of a file that differs in a draft, in bytes.
+    pub(super) fn draft_size(&self, file: &PathStep) -> Option<u64> {
+        let draft = file.draft().filter(|_| file.is_draft)?;
+        draft.size(&file.inside()).ok()
     }
 
     /// The id of a tree or blob, which a draft makes.
     pub fn id(&self, path: &TreePath) -> Result<digest::ObjectId, SnapshotError> {
+        let id =
+            if path.is_draft() { self.object(path).map(|it| it.object) } else { Ok(path.step.id) };
+        id.and_then(object_id).map_err(SnapshotError::Git)
+    }
+
+    /// A tree or blob, which a draft makes, and the repositories that have it.
+    pub(super) fn object(&self, path: &TreePath) -> GitResult<DraftObject> {
         let step = &path.step;
-        let id = match step.draft().filter(|_| step.is_draft) {
-            None => step.id,
+        match step.draft().filter(|_| step.is_draft) {
+            None => {
+                let repository = self.with_repository_of(step.id, |it| Ok(it.clone()))?;
+                Ok(DraftObject { object: step.id, repositories: vec![repository] })
+            }
             Some(draft) => {
                 let recorded = (!step.id.is_null()).then_some((step.id, step.kind));
-                draft.object(&step.inside(), recorded).map_err(SnapshotError::Git)?.object
+                draft.object(&step.inside(), recorded)
             }
-        };
-        object_id(id).map_err(SnapshotError::Git)
+        }
     }
 
     /// Checks that this clone has all files of a tree, or a file. Only a partial clone may lack some.
@@ -624,6 +681,13 @@ impl TreePath {
     /// Whether a draft differs from the commit here, or below.
     pub fn is_draft(&self) -> bool {
         self.step.is_draft
+    }
+
+    /// Whether the commit of a repository around it does not record it as it is, given by the top of that repository.
+    pub fn is_uncommitted_in(&self, source: &Self) -> bool {
+        let end = source.step.place();
+        let mut inside = self.step.upwards().take_while(|step| step.place() != end);
+        self.step.is_draft || inside.any(|step| step.root && step.draft.is_some())
     }
 
     /// Whether it is in a directory, or anywhere below.

@@ -100,6 +100,9 @@ pub enum SnapshotError {
     /// A link leads out of the repository.
     #[error("leads out of the repository, to {}", .0.display())]
     Outside(PathBuf),
+    /// A link stands there, or on the way, where no links are followed.
+    #[error("is a link, or behind one")]
+    Link,
     /// Links lead to links without end.
     #[error("has too many levels of links")]
     Links,
@@ -126,6 +129,16 @@ pub enum SnapshotError {
 }
 
 impl SnapshotError {
+    /// What stands in the place of a directory, in words that a place follows.
+    pub fn of_directory(&self) -> String {
+        match self {
+            Self::NotADirectory => "is a file".to_owned(),
+            Self::Link => "is a link, or behind one,".to_owned(),
+            Self::NotCloned { .. } => "is in a submodule that is not cloned".to_owned(),
+            other => other.to_string(),
+        }
+    }
+
     /// The repository of a directory cannot be opened.
     pub(super) fn of_opening(dir: &Path, source: Box<dyn Error + Send + Sync>) -> Self {
         if source.is::<NoRepository>() {
@@ -153,6 +166,7 @@ impl Explain for SnapshotError {
             Self::NotADirectory => Some("correct the path: a file of the commit stands on its way"),
             Self::NotASubmodule => Some("git submodule status lists the submodules"),
             Self::Outside(_) => Some("link only to what is committed with the task"),
+            Self::Link => Some("name the directory that the link leads to"),
             Self::Links => Some("correct the links: they lead to each other"),
             Self::Submodule { source, .. } if matches!(**source, Self::Own) => {
                 return source.hint();

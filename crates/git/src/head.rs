@@ -11,7 +11,7 @@ use gix::objs::tree::EntryKind;
 use serde::{Deserialize, Serialize};
 
 use super::commit_snapshot::Snapshot;
-use super::draft::{Draft, DraftObject};
+use super::draft::Draft;
 use super::errors::{hint_for_unreadable, hint_to_trust};
 use super::opening::{NoRepository, Untrusted, index_path};
 use super::submodules::{Repositories, object, tree_of};
@@ -143,24 +143,6 @@ impl Heads {
         Ok(self.entry(place)?.1.is_some())
     }
 
-    /// Returns the commit of a submodule, given by its place, that HEAD of the repository around it
-    /// records. `None` if there is no submodule.
-    pub fn submodule(&mut self, place: &Path) -> Result<Option<ObjectId>, HeadError> {
-        let top = place.parent().and_then(top).ok_or(HeadError::NoRepository)?;
-        let opened = self.open(&top)?;
-        let inside = place.strip_prefix(&top).unwrap_or(Path::new(""));
-        // A path in a submodule that is not checked out has the entry of that submodule.
-        let around = opened
-            .entry(inside.parent().unwrap_or(inside))
-            .map_err(|it| HeadError::of_git(&top, it))?;
-        match (around, opened.entry(inside).map_err(|it| HeadError::of_git(&top, it))?) {
-            (Some((_, EntryKind::Tree)), Some((id, EntryKind::Commit))) => {
-                object_id(id).map(Some).map_err(|it| HeadError::of_git(&top, it))
-            }
-            _ => Ok(None),
-        }
-    }
-
     /// Returns the commit at HEAD of the innermost repository, and its entry for a path.
     fn entry(
         &mut self,
@@ -202,26 +184,6 @@ impl Heads {
         Ok(self.changes[scope].within(dir))
     }
 
-    /// Returns the tree that a directory would have if its changes were committed, or the blob of a file.
-    pub fn as_it_stands(&mut self, place: &Path, changes: &Changes) -> Result<ObjectId, HeadError> {
-        let DraftObject { object, .. } = self.draft(place, changes)?;
-        object_id(object).map_err(|it| HeadError::of_git(place, it))
-    }
-
-    /// The same with its objects.
-    pub(super) fn draft(
-        &mut self,
-        place: &Path,
-        changes: &Changes,
-    ) -> Result<DraftObject, HeadError> {
-        let top = top(place).ok_or(HeadError::NoRepository)?;
-        let inside = place.strip_prefix(&top).unwrap_or(Path::new(""));
-        let opened = self.open(&top)?;
-        let draft = Draft::new(&opened.repository, &changes.inside(&top));
-        let recorded = opened.entry(inside).map_err(|it| HeadError::of_git(&top, it))?;
-        draft.object(inside, recorded).map_err(|it| HeadError::of_git(&top, it))
-    }
-
     /// The commit at HEAD of the repository that a directory is in, with paths relative to the directory.
     pub fn snapshot(&mut self, dir: &Path) -> Result<Snapshot, HeadError> {
         let top = top(dir).ok_or(HeadError::NoRepository)?;
@@ -234,17 +196,24 @@ impl Heads {
     /// The same as the work tree stands, with what is not committed. Without a repository, or without a commit in it, nothing is.
     pub fn draft_snapshot(&mut self, dir: &Path) -> Result<Snapshot, HeadError> {
         let top = top(dir).unwrap_or_else(|| dir.to_owned());
+        self.draft_within(dir, &top)
+    }
+
+    /// The same, where nothing counts as changed but what is in a directory, or a file.
+    pub(super) fn draft_within(&mut self, dir: &Path, scope: &Path) -> Result<Snapshot, HeadError> {
+        let top = top(dir).unwrap_or_else(|| dir.to_owned());
         let inside = dir.strip_prefix(&top).unwrap_or(Path::new("")).to_owned();
         let of_git = |it| HeadError::of_git(&top, it);
         let (repositories, commit, draft) = match self.open(&top) {
             Ok(_) => {
-                let changes = self.changes(&top, &top)?.inside(&top);
+                let changes = self.changes(scope, scope)?.inside(&top);
                 let Opened { repository, commit } = self.open(&top)?;
                 (Some(repository.clone()), Some(*commit), Draft::new(repository, &changes))
             }
             Err(HeadError::Unborn(_)) => {
                 let repository = open(&top).map_err(of_git)?;
-                let changes = uncommitted_changes::changes(&repository, None, Path::new(""));
+                let scope = scope.strip_prefix(&top).unwrap_or(Path::new(""));
+                let changes = uncommitted_changes::changes(&repository, None, scope);
                 let draft = Draft::new(&repository, &changes.map_err(of_git)?);
                 (Some(repository), None, draft)
             }

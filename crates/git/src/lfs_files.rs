@@ -132,8 +132,8 @@ impl CommitAttributes {
 }
 
 impl Snapshot {
-    /// Returns the files that Git LFS keeps elsewhere, of a directory and all below it, or a file itself. Those that differ in a draft are not
-    /// among them: they have their own contents.
+    /// Returns the files that Git LFS keeps elsewhere, of a directory and all below it, or a file itself. A file that differs in a draft is
+    /// among them if it is a pointer, as `git add` would leave it.
     pub fn lfs_files(&self, place: &TreePath) -> Result<Vec<LfsFile>, SnapshotError> {
         let (step, mut found) = (place.step(), Vec::new());
         let mut attributes = self.attributes_around(step)?;
@@ -233,20 +233,23 @@ impl Snapshot {
         found: &mut Vec<LfsFile>,
     ) -> Result<(), SnapshotError> {
         let inside = file.inside();
-        if file.is_draft || attributes.filter_of(&inside).as_deref() != Some(LFS) {
+        if attributes.filter_of(&inside).as_deref() != Some(LFS) {
             return Ok(());
         }
         let look = |repository: &gix::Repository| {
-            let store = LfsStore::of(repository.git_dir())?;
-            let size = repository.find_header(file.id)?.size();
-            Ok((size, store, repository.workdir().map(Path::to_owned)))
+            let size = match self.draft_size(file) {
+                Some(size) => size,
+                None => repository.find_header(file.id)?.size(),
+            };
+            Ok((size, repository.git_dir().to_owned(), repository.workdir().map(Path::to_owned)))
         };
-        let looked = self.with_repository_of(file.id, look);
-        let (size, store, top) = looked.map_err(SnapshotError::Git)?;
+        let (size, git_dir, top) =
+            self.with_repository_at(file, look).map_err(SnapshotError::Git)?;
         if size > LfsPointer::MAX {
             return Ok(());
         }
         let Some(pointer) = LfsPointer::parse(&self.contents(file)?) else { return Ok(()) };
+        let store = LfsStore::of(&git_dir).map_err(SnapshotError::Git)?;
         let mut places = vec![pointer.path(&store.objects())];
         places.extend(top.map(|top| top.join(&inside)));
         let path = file.place().strip_prefix(base).unwrap_or(&inside).to_owned();

@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use gix::objs::tree::EntryKind;
-
 use super::commit_snapshot::Snapshot;
 use super::errors::{CutOff, SnapshotError, hint_for_unreadable, hint_to_trust};
+use super::head::Heads;
 use super::lfs_files::LfsFile;
 use super::opening::{Untrusted, open, open_submodule};
-use super::submodules::{Repositories, object, tree_of};
+use super::submodules::Repositories;
 use super::{GitResult, Trees, discovery, from, object_id, revision, top};
 use ce_model::digest::ObjectId;
 use ce_model::exit::Explain;
 use ce_model::system_hints;
+use ce_model::task::Task;
 
 /// The repositories that a task may read, each opened once.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub struct SourceRepositories {
     task: PathBuf,
     /// Those that the user has named, and where they are.
     named: Vec<(String, PathBuf)>,
-    opened: Mutex<HashMap<(String, ObjectId), Arc<SourceRepository>>>,
+    opened: Mutex<HashMap<(String, ObjectId, bool), Arc<SourceRepository>>>,
 }
 
 /// A repository that a task reads.
@@ -93,7 +93,7 @@ pub enum SourceError {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The commit has no directory with this path.
-    #[error("{path} {fault} in the commit {commit} of the repository {name}")]
+    #[error("{path} {} in the commit {commit} of the repository {name}", fault.of_directory())]
     Path {
         /// The name of the repository.
         name: String,
@@ -101,8 +101,8 @@ pub enum SourceError {
         commit: String,
         /// The path.
         path: String,
-        /// The kind of the entry.
-        fault: &'static str,
+        /// What stands there.
+        fault: Box<SnapshotError>,
     },
     /// Git's data could not be read.
     #[error("the repository {name} cannot be read")]
@@ -161,15 +161,19 @@ impl Explain for SourceError {
                 format!("git -C {} fetch --unshallow", path.display())
             }
             Self::Revision { path, .. } => format!("git -C {} fetch --tags", path.display()),
-            Self::Path { fault: A_FILE, .. } => "name the directory that holds it".to_owned(),
+            Self::Path { fault, .. } if matches!(**fault, SnapshotError::NotADirectory) => {
+                "name the directory that holds it".to_owned()
+            }
             Self::Git { source, .. } => hint_for_unreadable(&**source).to_owned(),
             Self::Directory { path, source, .. } => {
                 return system_hints::for_directory(path, source);
             }
-            Self::Path { fault: A_LINK, .. } => {
-                "name the directory that the link leads to".to_owned()
+            Self::Path { fault, .. } if matches!(**fault, SnapshotError::Link) => {
+                return fault.hint();
             }
-            Self::Path { fault: NOT_CLONED, name, .. } => {
+            Self::Path { fault, name, .. }
+                if matches!(**fault, SnapshotError::NotCloned { .. }) =>
+            {
                 format!("git submodule update --init --recursive in the repository {name}")
             }
             Self::Path { commit, .. } => {
@@ -178,10 +182,6 @@ impl Explain for SourceError {
         })
     }
 }
-
-const A_FILE: &str = "is a file";
-const A_LINK: &str = "is a link, or behind one,";
-const NOT_CLONED: &str = "is in a submodule that is not cloned";
 
 impl SourceRepositories {
     /// The directory of the task.
@@ -200,14 +200,10 @@ impl SourceRepositories {
         Self { task: task.to_owned(), named, opened: Mutex::default() }
     }
 
-    /// Returns the repository with this name, for the task at a commit: one that the user has named; `.`, the task's
+    /// Returns the repository with this name, for a version of the task: one that the user has named; `.`, the task's
     /// own; or a submodule, by its path relative to the task.
-    pub fn find(
-        &self,
-        name: &str,
-        commit: &ObjectId,
-    ) -> Result<Arc<SourceRepository>, SourceError> {
-        let key = (name.to_owned(), commit.clone());
+    pub fn find(&self, name: &str, task: &Task) -> Result<Arc<SourceRepository>, SourceError> {
+        let key = (name.to_owned(), task.commit.clone(), task.is_draft());
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = opened.get(&key) {
             return Ok(Arc::clone(known));
@@ -217,7 +213,7 @@ impl SourceRepositories {
             None if name == "." => self
                 .task_repository()
                 .map_err(|source| SourceError::Git { name: name.to_owned(), source })?,
-            None => self.submodule(name, commit)?,
+            None => self.submodule(name, task)?,
         };
         let trees = Trees::of(place.clone(), repositories);
         let found = Arc::new(SourceRepository { name: name.to_owned(), place, trees });
@@ -230,13 +226,14 @@ impl SourceRepositories {
         Ok((top(&real).unwrap_or(real), Repositories::open(&self.task)?))
     }
 
-    fn submodule(
-        &self,
-        name: &str,
-        commit: &ObjectId,
-    ) -> Result<(PathBuf, Repositories), SourceError> {
+    fn submodule(&self, name: &str, task: &Task) -> Result<(PathBuf, Repositories), SourceError> {
         let git = |source| SourceError::Git { name: name.to_owned(), source };
-        let snapshot = Snapshot::open(&self.task, commit.full()).map_err(|it| git(it.into()))?;
+        let snapshot = if task.is_draft() {
+            let dir = self.task.canonicalize().map_err(|it| git(it.into()))?;
+            Heads::default().draft_snapshot(&dir).map_err(|it| git(it.into()))?
+        } else {
+            Snapshot::open(&self.task, task.commit.full()).map_err(|it| git(it.into()))?
+        };
         let recorded = match snapshot.submodule_commit(Path::new(name)) {
             Ok(recorded) => recorded,
             Err(SnapshotError::Git(source)) => return Err(git(source)),
@@ -300,7 +297,8 @@ impl SourceRepository {
     pub fn lfs_files(&self, commit: &ObjectId, path: &str) -> Result<Vec<LfsFile>, SourceError> {
         let found = self.trees.with(|repositories| {
             let snapshot = Snapshot::of(Rc::new(repositories.clone()), from(commit)?);
-            Ok(snapshot.lfs_files(&snapshot.find(Path::new(path))?)?)
+            let place = snapshot.directory(&snapshot.source(".")?, Path::new(path))?;
+            Ok(snapshot.lfs_files(&place)?)
         });
         found.map_err(|source| SourceError::Git { name: self.name.clone(), source })
     }
@@ -310,34 +308,20 @@ impl SourceRepository {
     pub fn tree(&self, commit: &ObjectId, path: &str) -> Result<ObjectId, SourceError> {
         let found = self.trees.with(|repositories| {
             let id = from(commit)?;
-            let mut tree = tree_of(repositories.required_repository_of(id)?, id)?;
-            for part in path.split('/').filter(|part| !part.is_empty()) {
-                let entries =
-                    object(repositories.required_repository_of(tree)?, tree)?.try_into_tree()?;
-                let Some(entry) = entries.lookup_entry_by_path(part)? else {
-                    return Ok(Err("does not exist"));
-                };
-                let id = entry.object_id();
-                tree = match entry.mode().kind() {
-                    EntryKind::Tree => id,
-                    EntryKind::Commit => match repositories.repository_of(id)? {
-                        Some(repository) => tree_of(repository, id)?,
-                        None => return Ok(Err(NOT_CLONED)),
-                    },
-                    EntryKind::Link => return Ok(Err(A_LINK)),
-                    EntryKind::Blob | EntryKind::BlobExecutable => return Ok(Err(A_FILE)),
-                };
-            }
-            Ok(Ok(object_id(tree)?))
+            repositories.required_repository_of(id)?;
+            let snapshot = Snapshot::of(Rc::new(repositories.clone()), id);
+            let place = snapshot.directory(&snapshot.source(".")?, Path::new(path));
+            Ok(place.and_then(|place| snapshot.id(&place)))
         });
         let name = self.name.clone();
-        match found {
-            Ok(Ok(tree)) => Ok(tree),
-            Ok(Err(fault)) => {
-                let (commit, path) = (commit.short().to_owned(), path.to_owned());
-                Err(SourceError::Path { name, commit, path, fault })
+        let fault = match found {
+            Ok(Ok(tree)) => return Ok(tree),
+            Ok(Err(SnapshotError::Git(source))) | Err(source) => {
+                return Err(SourceError::Git { name, source });
             }
-            Err(source) => Err(SourceError::Git { name, source }),
-        }
+            Ok(Err(fault)) => Box::new(fault),
+        };
+        let (commit, path) = (commit.short().to_owned(), path.to_owned());
+        Err(SourceError::Path { name, commit, path, fault })
     }
 }

@@ -20,7 +20,11 @@ use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
 use super::{GitResult, from, object_id};
+use crate::commit_snapshot::{Snapshot, TreePath};
+use crate::draft::DraftObject;
+use crate::errors::SnapshotError;
 use crate::head::Heads;
+use crate::lfs_files::LfsFile;
 use crate::submodules::{self, Repositories, object, tree_of};
 use ce_model::declaration::Declaration;
 use ce_model::digest;
@@ -86,6 +90,13 @@ impl Trees {
     /// one before: else nothing is to be had.
     pub fn as_it_stands(dir: &Path, tree: &digest::ObjectId) -> Self {
         Self { draft: Some(tree.clone()), ..Self::new(dir) }
+    }
+
+    /// The tree that a directory has as it stands, which must be this one, and the files in it that Git LFS keeps elsewhere.
+    pub fn of_draft(dir: &Path, tree: &digest::ObjectId) -> GitResult<(Self, Vec<LfsFile>)> {
+        let snapshot = Heads::default().draft_snapshot(dir)?;
+        let (place, repositories) = draft(&snapshot, dir, tree)?;
+        Ok((Self::of(dir.to_owned(), repositories), snapshot.lfs_files(&place)?))
     }
 
     /// The directory that they were given by.
@@ -189,15 +200,28 @@ impl Trees {
 
     fn open(&self) -> GitResult<Repositories> {
         let Some(tree) = &self.draft else { return Repositories::open(&self.dir) };
-        let mut heads = Heads::default();
-        let changes = heads.changes(&self.dir, &self.dir)?;
-        let mut draft = heads.draft(&self.dir, &changes)?;
-        if object_id(draft.object)? != *tree {
-            return Err(Changed(self.dir.clone()).into());
-        }
-        let task = draft.repositories.remove(0);
-        Ok(Repositories::of(task, draft.repositories))
+        let snapshot = Heads::default().draft_within(&self.dir, &self.dir)?;
+        Ok(draft(&snapshot, &self.dir, tree)?.1)
     }
+}
+
+/// The path of a directory or file in a draft, and the repositories that have its objects. It must have this tree or blob.
+fn draft(
+    snapshot: &Snapshot,
+    dir: &Path,
+    tree: &digest::ObjectId,
+) -> GitResult<(TreePath, Repositories)> {
+    let changed = || Changed(dir.to_owned());
+    let place = match snapshot.find(Path::new("")) {
+        Err(SnapshotError::Missing | SnapshotError::NotADirectory) => return Err(changed().into()),
+        place => place?,
+    };
+    let DraftObject { object, mut repositories } = snapshot.object(&place)?;
+    if object_id(object)? != *tree {
+        return Err(changed().into());
+    }
+    let first = repositories.remove(0);
+    Ok((place, Repositories::of(first, repositories)))
 }
 
 /// The number of files that a thread reads before it looks for more.

@@ -120,3 +120,23 @@ fn a_value_that_another_filter_has_converted_is_refused() {
     lab.ce_run(&[]).exit(2).says("the filter \"number\" has converted it").says("-filter");
     lab.ce_run(&["--at=HEAD"]).exit(0);
 }
+
+#[test]
+fn a_pointer_in_a_draft_stands_for_its_object() {
+    for text in VALUES {
+        let lab = lab(text).file("data/other", "edited\n");
+        lab.ce_run(&["--dirty"]).exit(2).says("data/in.csv is kept by Git LFS");
+        fetch(&lab, LARGE);
+        assert_eq!(draft_output(&lab), LARGE, "{text}");
+        // The pointer itself may be new, and so may be the rule.
+        let lab = lab.file("data/in.csv", "stored\n").without(".gitattributes").commit_again();
+        let lab = lab.file("data/in.csv", pointer()).file(".gitattributes", "*.csv filter=lfs\n");
+        assert_eq!(draft_output(&lab), LARGE, "{text}");
+    }
+}
+
+/// What a run with what is not committed puts out.
+#[track_caller]
+fn draft_output(lab: &Lab) -> String {
+    lab.ce_run(&["--dirty", "-q"]).exit(0).lines().into_iter().map(|it| lab.stored(it)).collect()
+}

@@ -256,12 +256,12 @@ fn what_is_wrong_with_a_tree_is_told() {
         ("other", "the task has no submodule \"other\""),
         ("lib/src", "the task has no submodule \"lib/src\""),
         ("../lib", "the task has no submodule \"../lib\""),
-        ("lib:none", "none does not exist in the commit"),
-        ("lib:top", "top is a file in the commit"),
-        ("lib:link/x", "link/x is a link, or behind one, in the commit"),
+        ("lib:none", "none does not exist in the"),
+        ("lib:top", "top is a file in the"),
+        ("lib:link/x", "link/x is a link, or behind one, in the"),
         ("lib:", "is not SOURCE or SOURCE:PATH"),
         ("lib:../src", "is not SOURCE or SOURCE:PATH"),
-        (".:lib/none", "lib/none does not exist in the commit"),
+        (".:lib/none", "lib/none does not exist in the"),
     ] {
         let lab = lab(RECORDED).link("lib/link", "src");
         repository::commit(&lab.path("task/lib"), LAB, "link\n");

@@ -361,3 +361,87 @@ fn a_value_that_became_a_pipe_is_no_file() {
         lab.ce_run(options).exit(2).says("data/x");
     }
 }
+
+/// A task that shows a directory, and has a repository at `lib` that is not committed with it.
+fn beside_library(value: &str) -> Lab {
+    let lab = showing(value).commit().file("lib/src/x", "x\n");
+    repository::commit(&lab.path("task/lib"), LAB, "library\n");
+    lab
+}
+
+const OF_LIBRARY: [&str; 4] =
+    ["TREE('lib:src')", "TREE('.:lib/src')", "TREE('lib')[01]", "TREE('lib:src' 'HEAD')"];
+
+#[test]
+fn a_submodule_that_is_only_staged_is_in_a_draft() {
+    for value in OF_LIBRARY {
+        let lab = beside_library(value);
+        repository::absorb(&lab.path("task"), "lib", "../lib");
+        lab.git("task", &["add", "-A"]);
+        lab.ce_run(&[]).exit(2).called(vec![]);
+        lab.ce_run(&["--dirty"]).exit(0).says("not stored");
+        is_as_committed(&lab);
+    }
+}
+
+#[test]
+fn a_submodule_that_is_removed_is_not_in_a_draft() {
+    for value in OF_LIBRARY {
+        let lab = beside_library(value);
+        repository::absorb(&lab.path("task"), "lib", "../lib");
+        lab.git("task", &["add", "-A"]);
+        lab.git("task", &["commit", "-qm", "library"]);
+        lab.ce_run(&[]).exit(0);
+        let lab = lab.without("lib").without(".gitmodules");
+        if !value.contains("HEAD") {
+            lab.ce_run(&[]).exit(2).says("lib");
+        }
+        lab.ce_run(&["--dirty"]).exit(2).says("lib");
+        is_as_committed(&lab);
+    }
+}
+
+#[test]
+fn a_submodule_that_is_elsewhere_is_read_there_in_a_draft() {
+    for value in OF_LIBRARY {
+        let lab = beside_library(value);
+        repository::absorb(&lab.path("task"), "lib", "../lib");
+        lab.git("task", &["add", "-A"]);
+        lab.git("task", &["commit", "-qm", "library"]);
+        let lab = lab.file("lib/src/x", "y\n");
+        repository::commit(&lab.path("task/lib"), LAB, "moved\n");
+        if !value.contains("HEAD") {
+            lab.ce_run(&[]).exit(2).says("uncommitted changes: lib");
+        }
+        is_as_committed(&lab);
+    }
+}
+
+#[test]
+fn a_tree_that_became_a_link_is_no_directory_in_a_draft() {
+    for (value, told) in [("TREE('.:data')", "data is a link"), ("TREE('.:data/in')", "data/in is")]
+    {
+        let lab = showing(value).file("data/in/x", "x\n").file("other/in/x", "y\n").commit();
+        let lab = lab.without("data").link("data", "other");
+        lab.ce_run(&[]).exit(2).called(vec![]);
+        lab.ce_run(&["--dirty"]).exit(2).says(told).says("the directory that the link leads to");
+        is_as_committed(&lab);
+    }
+}
+
+#[test]
+fn a_tree_in_a_repository_over_files_of_the_task_is_refused() {
+    for value in ["TREE('.:data')", "TREE('.:data/in')"] {
+        for has_commit in [false, true] {
+            let lab = showing(value).file("data/in/x", "x\n").commit();
+            if has_commit {
+                repository::commit(&lab.path("task/data"), LAB, "over\n");
+            } else {
+                repository::init(&lab.path("task/data"));
+            }
+            for options in [&[][..], &["--dirty"]] {
+                lab.ce_run(options).exit(2).says("data/.git");
+            }
+        }
+    }
+}

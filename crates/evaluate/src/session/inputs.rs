@@ -266,7 +266,7 @@ pub fn check_trees(dir: &Path, task: &Task) -> Result<(), Error> {
         let TreeCommit::Recorded(RecordedTree { commit, uncommitted: None }) = commit else {
             continue;
         };
-        let repository = sources.find(name.written().source(), &task.commit);
+        let repository = sources.find(name.written().source(), task);
         match repository.and_then(|it| it.tree(commit, name.written().path())) {
             Ok(_) | Err(SourceError::NotCloned { .. }) => {}
             Err(error) => return Err(ValueError::from(error).into()),

@@ -79,6 +79,17 @@ pub enum Uncommitted {
 }
 
 impl Task {
+    /// Whether it was read from the draft of the next commit.
+    pub fn is_draft(&self) -> bool {
+        match self.loaded_from {
+            LoadedFrom::WorkTree(Uncommitted::Refuse) => !self.changed.is_empty(),
+            LoadedFrom::WorkTree(
+                Uncommitted::Evaluate | Uncommitted::Warn | Uncommitted::Ignore,
+            ) => true,
+            LoadedFrom::Commit(_) => false,
+        }
+    }
+
     /// The names of the outputs that a node passes up, in order.
     pub fn passed_names(&self, node: NodeId) -> Vec<String> {
         let origins = origins(&self.workflow, node);

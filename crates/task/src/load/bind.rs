@@ -38,8 +38,7 @@ pub fn bind(dir: &Path, task: Task, contents: &[Option<Vec<u8>>]) -> Result<Task
     let binder = Binder::new(&task, contents);
     let bound = match &task.loaded_from {
         LoadedFrom::WorkTree(uncommitted) => {
-            let is_changed = !task.changed.is_empty();
-            let source = Checkout::of_task(&real, &task.commit, *uncommitted, is_changed);
+            let source = Checkout::of_task(&real, &task.commit, *uncommitted, task.is_draft());
             let mut source = source.map_err(|error| LoadError::of_head(dir, error))?;
             binder.bind(task, &mut source)
         }

@@ -6,7 +6,10 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use ce_git::{Changes, Filtered, HeadError, Heads, Kind, RepoState, Snapshot, TreePath};
+use ce_files::cache::Cache;
+use ce_git::{
+    Changes, Filtered, HeadError, Heads, Kind, RepoState, Snapshot, SnapshotError, TreePath,
+};
 use ce_model::digest::ObjectId;
 use ce_model::name::TreeName;
 use ce_model::task::{FileContents, RecordedTree};
@@ -52,19 +55,15 @@ impl Checkout {
         Ok(Self { is_draft: true, ..Self::new(task, heads, snapshot, uncommitted) })
     }
 
-    /// The source of a task that was loaded before, at the commit that was at HEAD then. `is_changed` says whether something was not
-    /// committed.
+    /// The source of a task that was loaded before, at the commit that was at HEAD then, or from a draft of the next one.
     pub(super) fn of_task(
         dir: &Path,
         commit: &ObjectId,
         uncommitted: Uncommitted,
-        is_changed: bool,
+        is_draft: bool,
     ) -> Result<Self, HeadError> {
         let heads = Heads::at(dir, commit)?;
-        match uncommitted {
-            Uncommitted::Refuse if !is_changed => Self::committed(dir, heads),
-            uncommitted => Self::draft(dir, heads, uncommitted),
-        }
+        if is_draft { Self::draft(dir, heads, uncommitted) } else { Self::committed(dir, heads) }
     }
 
     fn new(task: &Path, heads: Heads, snapshot: Snapshot, uncommitted: Uncommitted) -> Self {
@@ -297,10 +296,13 @@ impl TaskSource for Checkout {
         match (is_changed, self.uncommitted) {
             (true, Uncommitted::Refuse) => Err(LoadFault::UncommittedFile),
             (true, Uncommitted::Evaluate | Uncommitted::Warn | Uncommitted::Ignore) => {
-                if real.is_file() {
-                    Ok(FileContents::Uncommitted(real))
-                } else {
-                    Err(LoadFault::NotAFile)
+                match self.snapshot.lfs_files(&file)?.pop() {
+                    Some(large) => {
+                        let object = large.object(Cache::of_user().as_ref())?;
+                        Ok(FileContents::Uncommitted(object.to_owned()))
+                    }
+                    None if real.is_file() => Ok(FileContents::Uncommitted(real)),
+                    None => Err(LoadFault::NotAFile),
                 }
             }
             (false, _) => {
@@ -318,42 +320,44 @@ impl TaskSource for Checkout {
     }
 
     fn recorded(&mut self, name: &TreeName) -> Result<RecordedTree, LoadFault> {
-        let place = match name.source() {
-            "." => self.repository.clone(),
-            source => {
-                let place = place(&self.task, source);
-                let inside = place.filter(|place| place.starts_with(&self.repository));
-                inside.ok_or(LoadFault::Missing)?
-            }
+        let recorded = self.snapshot.recorded(name)?;
+        let source = match self.snapshot.source(name.source()) {
+            // It need not be: the user may name another repository.
+            Err(SnapshotError::NotCloned { .. }) => return Ok(recorded),
+            source => source?,
         };
-        let recorded = match name.source() {
-            "." => self.heads.commit(&place)?,
-            _ => self.heads.submodule(&place)?.ok_or(LoadFault::Missing)?,
-        };
-        if ce_git::top(&place).as_ref() != Some(&place) {
-            return Ok(RecordedTree { commit: recorded, uncommitted: None });
+        let found = self.snapshot.directory(&source, Path::new(name.path()));
+        if let Ok(found) = &found
+            && let Some(repository) = self.overlaid_by(found)
+        {
+            return Err(LoadFault::Uncommitted(vec![repository]));
         }
-        let (dir, commit) = (place.join(name.path()), self.heads.commit(&place)?);
-        let changes = self.heads.changes(&dir, &dir)?;
-        let moved = (commit != recorded).then(|| place.clone());
+        let place = self.real(&source);
+        let is_checked_out = ce_git::top(&place).as_ref() == Some(&place);
+        let dir = if is_checked_out { place.join(name.path()) } else { place.clone() };
+        let changes = self.changes_at(&dir, &dir)?;
+        let removed = changes.changed.contains(&place).then(|| place.clone());
+        let moved = self.heads.displaced_submodule(&dir, &self.task)?.or(removed);
         self.changed.extend(moved.iter().chain(&changes.changed).cloned());
-        match self.uncommitted {
-            Uncommitted::Refuse if moved.is_some() => {
-                Err(LoadFault::Uncommitted(vec![self.inside(&place)]))
+        if self.uncommitted == Uncommitted::Refuse {
+            if let Some(moved) = moved {
+                return Err(LoadFault::Uncommitted(vec![self.inside(&moved)]));
             }
-            Uncommitted::Refuse => {
-                refuse(&place, &changes)?;
-                Ok(RecordedTree { commit, uncommitted: None })
-            }
-            Uncommitted::Evaluate if !changes.changed.is_empty() => {
-                let tree = self.heads.as_it_stands(&dir, &changes)?;
-                Ok(RecordedTree { commit, uncommitted: Some((dir, tree)) })
-            }
-            Uncommitted::Evaluate => Ok(RecordedTree { commit, uncommitted: None }),
-            Uncommitted::Warn | Uncommitted::Ignore => {
-                Ok(RecordedTree { commit: recorded, uncommitted: None })
-            }
+            refuse(&place, &changes)?;
         }
+        // What a commit lacks is reported when it is read.
+        if !self.is_draft || matches!(found, Err(SnapshotError::NotCloned { .. })) {
+            return Ok(recorded);
+        }
+        let found = found.map_err(|fault| match fault {
+            SnapshotError::Git(_) => LoadFault::from(fault),
+            fault => LoadFault::Tree { path: name.path().to_owned(), fault: fault.into() },
+        })?;
+        if self.uncommitted != Uncommitted::Evaluate || !found.is_uncommitted_in(&source) {
+            return Ok(recorded);
+        }
+        let tree = self.snapshot.id(&found)?;
+        Ok(RecordedTree { uncommitted: Some((dir, tree)), ..recorded })
     }
 
     fn changes(&mut self) -> Result<Changes, LoadFault> {
@@ -389,19 +393,6 @@ impl TaskSource for Checkout {
             ..Changes::default()
         })
     }
-}
-
-/// The place with this path relative to a directory. Only words count: it need not exist.
-fn place(dir: &Path, path: &str) -> Option<PathBuf> {
-    let mut place = dir.to_owned();
-    for part in path.split('/') {
-        if part == ".." {
-            place.pop().then_some(())?;
-        } else {
-            place.push(part);
-        }
-    }
-    Some(place)
 }
 
 /// Refuses a computation that differs from its commit.

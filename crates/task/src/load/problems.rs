@@ -238,6 +238,14 @@ pub enum LoadFault {
     /// The task records no commit of a repository.
     #[error("the task has no submodule {0:?}: no commit of it is recorded")]
     NoSubmodule(String),
+    /// The next commit of a repository would have no directory with this path.
+    #[error("{path} {} in the work tree", fault.of_directory())]
+    Tree {
+        /// The path in the repository.
+        path: String,
+        /// What stands there.
+        fault: Box<SnapshotError>,
+    },
     /// A computation or another repository has uncommitted changes.
     #[error("has uncommitted changes: {}", listed(.0))]
     Uncommitted(Vec<PathBuf>),
@@ -524,6 +532,7 @@ impl Explain for LoadFault {
             Self::UncommittedFile => "git add and git commit it, or evaluate with --dirty",
             Self::Uncommitted(files) => committing(files),
             Self::Snapshot(error) => return error.hint(),
+            Self::Tree { fault, .. } => return fault.hint(),
             Self::Rule(error) => return error.hint(),
             Self::NoLabel { nearest: None, .. } => "name a line of the computation's file inputs",
             Self::Grant(error) => return error.hint(),

@@ -323,8 +323,8 @@ pub struct DeferredFiles {
     dir: PathBuf,
     loaded_from: LoadedFrom,
     commit: ObjectId,
-    /// Something of the task was not committed.
-    is_changed: bool,
+    /// The task was read from the draft of the next commit.
+    is_draft: bool,
     trees: Trees,
     thread: Mutex<Option<Sender<FileRequest>>>,
 }
@@ -338,9 +338,9 @@ impl DeferredFiles {
     /// The files of a task in a directory.
     pub fn new(dir: &Path, task: &Task) -> Self {
         let (dir, loaded_from) = (dir.to_owned(), task.loaded_from.clone());
-        let (commit, is_changed) = (task.commit.clone(), !task.changed.is_empty());
+        let (commit, is_draft) = (task.commit.clone(), task.is_draft());
         let trees = Trees::new(&dir);
-        Self { dir, loaded_from, commit, is_changed, trees, thread: Mutex::default() }
+        Self { dir, loaded_from, commit, is_draft, trees, thread: Mutex::default() }
     }
 
     /// Finds the contents of the file with this path.
@@ -384,12 +384,12 @@ impl DeferredFiles {
     fn spawn(&self) -> io::Result<Sender<FileRequest>> {
         let (sender, requests) = mpsc::channel();
         let (dir, loaded_from) = (self.dir.clone(), self.loaded_from.clone());
-        let (commit, is_changed) = (self.commit.clone(), self.is_changed);
+        let (commit, is_draft) = (self.commit.clone(), self.is_draft);
         thread::Builder::new().name("files".to_owned()).spawn(move || {
             let Ok(dir) = dir.canonicalize() else { return };
             match loaded_from {
                 LoadedFrom::WorkTree(uncommitted) => {
-                    match Checkout::of_task(&dir, &commit, uncommitted, is_changed) {
+                    match Checkout::of_task(&dir, &commit, uncommitted, is_draft) {
                         Ok(mut source) => answer(&mut source, &requests),
                         Err(error) => answer_with_error(error.into(), &requests),
                     }
