@@ -319,7 +319,9 @@ impl ValueMaker<'_> {
         // The attributes of directories around a tree decide, too, on what it is.
         let (mut objects, mut version) = (HashMap::new(), vec![tree.full().to_owned()]);
         for file in large {
-            let object = file.object(cache.as_ref())?;
+            let object = file.object(cache.as_ref(), inputs.stop());
+            inputs.go_on()?;
+            let object = object?;
             let digest = inputs.find(&InputSource::File(object.to_owned()))?.file.digest;
             objects.insert(file.path.clone(), (digest, object.to_owned()));
             version.push(format!("{} {}", file.pointer.oid, file.path.display()));

@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::ExitStatusExt;
@@ -21,7 +21,7 @@ use ce_files::umask;
 use ce_git::{
     LfsPointer, LfsRemote, LfsScratch, LfsStore, LfsUse, Mirror, MirrorError, MirrorKind,
 };
-use ce_model::digest::{ObjectId, PIECE};
+use ce_model::digest::ObjectId;
 use ce_model::resources::parse_size;
 use ce_storage::{ExpectedFile, Storage, large_name};
 use rayon::prelude::*;
@@ -556,18 +556,11 @@ pub(super) fn is_readable(path: &Path, size: u64) -> bool {
 ///
 /// Fails if the user asked to stop. Returns false for a file that cannot be read.
 fn is_object(storage: &Storage, path: &Path, pointer: &LfsPointer) -> Result<bool, ResultsError> {
-    let file = if has_size(path, pointer.size) { File::open(path).ok() } else { None };
-    let Some(mut file) = file else { return Ok(false) };
-    let (mut sha256, mut piece) = (Sha256::new(), vec![0; PIECE]);
-    loop {
-        storage.inputs().go_on()?;
-        match file.read(&mut piece) {
-            Ok(0) => return Ok(digits(sha256) == pointer.oid),
-            Ok(count) => sha256.update(&piece[..count]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => return Ok(false),
-        }
-    }
+    let inputs = storage.inputs();
+    let is_object =
+        has_size(path, pointer.size) && pointer.is_of(path, inputs.stop()).unwrap_or(false);
+    inputs.go_on()?;
+    Ok(is_object)
 }
 
 /// All digits of a hash.

@@ -16,6 +16,7 @@ use gix::objs::tree::EntryKind;
 
 use super::draft::{self, Draft, DraftObject, NestedDraft, TreeEntry};
 use super::errors::SnapshotError;
+use super::lfs_files::CommitAttributes;
 use super::submodules::{self, Repositories, tree_of};
 use super::{GitResult, from, object_id, revision, top};
 use ce_model::digest;
@@ -191,7 +192,9 @@ impl Snapshot {
         }
         match here.kind {
             EntryKind::Tree => Ok(self.tree_path(here)),
-            _ => Err(SnapshotError::NotADirectory),
+            EntryKind::Blob | EntryKind::BlobExecutable | EntryKind::Link | EntryKind::Commit => {
+                Err(SnapshotError::NotADirectory)
+            }
         }
     }
 
@@ -331,7 +334,11 @@ impl Snapshot {
     }
 
     /// The entry with this name in a directory.
-    fn entry_of(&self, here: &PathStep, name: &OsStr) -> Result<TreeEntry, SnapshotError> {
+    pub(super) fn entry_of(
+        &self,
+        here: &PathStep,
+        name: &OsStr,
+    ) -> Result<TreeEntry, SnapshotError> {
         if here.kind != EntryKind::Tree {
             return Err(SnapshotError::NotADirectory);
         }
@@ -404,34 +411,9 @@ impl Snapshot {
         }
     }
 
-    /// Checks that this clone has all files of a tree, or a file. Only a partial clone may lack some.
-    ///
-    /// # Errors
-    ///
-    /// Fails with the first that is missing. Submodules that are not cloned are passed over.
-    pub fn require_files(&self, place: &TreePath) -> Result<(), SnapshotError> {
-        if is_partial(&self.repositories().map_err(SnapshotError::Git)?.task) {
-            self.require_below(&place.step)?;
-        }
-        Ok(())
-    }
-
-    fn require_below(&self, step: &Rc<PathStep>) -> Result<(), SnapshotError> {
-        if step.kind != EntryKind::Tree {
-            let found = self.with_repository_of(step.id, |_| Ok(()));
-            return found.map_err(SnapshotError::Git);
-        }
-        for entry in self.entries(step)?.iter().filter(|entry| !entry.is_draft) {
-            match entry.kind {
-                EntryKind::Tree => self.require_below(&self.child(step, &entry.name)?)?,
-                EntryKind::Commit => {}
-                EntryKind::Blob | EntryKind::BlobExecutable | EntryKind::Link => {
-                    let found = self.with_repository_of(entry.id, |_| Ok(()));
-                    found.map_err(SnapshotError::Git)?;
-                }
-            }
-        }
-        Ok(())
+    /// Whether objects of the repository are left to be fetched when they are needed.
+    pub(super) fn is_partial(&self) -> bool {
+        self.repositories.as_ref().is_some_and(|it| is_partial(&it.task))
     }
 
     /// The contents of a file, or the target of a link.
@@ -547,6 +529,8 @@ pub(super) struct PathStep {
     pub(super) is_draft: bool,
     /// The entries in it, once they were read.
     pub(super) entries: OnceCell<Rc<TreeEntries>>,
+    /// The attributes of files in it, once they were read.
+    pub(super) attributes: OnceCell<Rc<CommitAttributes>>,
     /// It is known to hold neither links nor submodules, itself or anywhere below.
     pub(super) plain: Cell<bool>,
     /// The number of its path, once that was requested.
@@ -571,6 +555,7 @@ impl PathStep {
             draft: None,
             is_draft: false,
             entries: OnceCell::new(),
+            attributes: OnceCell::new(),
             plain: Cell::new(false),
             number: Cell::new(None),
         }

@@ -247,21 +247,13 @@ impl Draft {
 
     /// Looks at what stands at a path, without following a link. `None` if nothing does, or if a directory on the way is a link.
     fn look(&self, path: &Path) -> io::Result<Option<Metadata>> {
-        for dir in path.ancestors().skip(1).filter(|it| !it.as_os_str().is_empty()) {
-            if self.reached.borrow().contains(dir) {
-                break;
-            }
-            if self.top.join(dir).is_symlink() {
-                return Ok(None);
-            }
-        }
-        let above = path.ancestors().skip(1).map(Path::to_owned);
         let mut reached = self.reached.borrow_mut();
-        for dir in above {
-            if !reached.insert(dir) {
-                break;
-            }
+        let above = path.ancestors().skip(1).filter(|it| !it.as_os_str().is_empty());
+        let unknown: Vec<&Path> = above.take_while(|dir| !reached.contains(*dir)).collect();
+        if unknown.iter().any(|dir| self.top.join(dir).is_symlink()) {
+            return Ok(None);
         }
+        reached.extend(unknown.into_iter().map(Path::to_owned));
         match fs::symlink_metadata(self.top.join(path)) {
             Ok(metadata) => Ok(Some(metadata)),
             Err(error)

@@ -7,6 +7,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf, absolute};
 use std::process::Output;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use gix::Repository;
 use gix::objs::Tree;
@@ -85,17 +86,23 @@ impl LfsPointer {
     ///
     /// # Errors
     ///
-    /// Fails if the file cannot be read.
-    pub fn is_of(&self, file: &Path) -> io::Result<bool> {
-        let mut file = File::open(file)?;
-        if file.metadata()?.len() != self.size {
+    /// Fails if the file cannot be read, or `stop` is set before it was read to its end.
+    pub fn is_of(&self, file: &Path, stop: &AtomicBool) -> io::Result<bool> {
+        let metadata = fs::metadata(file)?;
+        if !metadata.is_file() || metadata.len() != self.size {
             return Ok(false);
         }
         let (mut sha256, mut piece) = (Sha256::new(), vec![0; PIECE]);
+        let mut file = File::open(file)?;
         loop {
-            match file.read(&mut piece)? {
-                0 => break,
-                count => sha256.update(&piece[..count]),
+            if stop.load(Ordering::Relaxed) {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            match file.read(&mut piece) {
+                Ok(0) => break,
+                Ok(count) => sha256.update(&piece[..count]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
             }
         }
         let digits = sha256.finalize().iter().map(|byte| format!("{byte:02x}")).collect::<String>();
@@ -419,6 +426,19 @@ mod tests {
         for other in ["", "ab", "é", &"../".repeat(22)[..64], &oid.to_uppercase()] {
             assert_eq!(LfsPointer::new(other, 1), None, "{other}");
         }
+    }
+
+    #[test]
+    fn an_object_is_not_read_on_when_that_is_asked() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        fs::write(&file, "a\nlarge\nfile\n").unwrap();
+        let oid = "30c75b5d2700d5baaeda7046893a8a6842837e8bb381c55d066b0700dfcca832";
+        let pointer = LfsPointer::new(oid, 13).unwrap();
+        assert!(pointer.is_of(&file, &AtomicBool::new(false)).unwrap());
+        let stopped = pointer.is_of(&file, &AtomicBool::new(true)).unwrap_err();
+        assert_eq!(stopped.kind(), io::ErrorKind::Interrupted);
+        assert!(!pointer.is_of(dir.path(), &AtomicBool::new(false)).unwrap());
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
 
 use gix::attrs::search::{MetadataCollection, Outcome};
@@ -59,9 +60,13 @@ impl LfsFile {
     ///
     /// # Errors
     ///
-    /// Fails if this clone does not have them.
-    pub fn object(&self, cache: Option<&Cache>) -> Result<&Path, AbsentLfsObject> {
-        let found = self.places.iter().find(|place| is_verified(&self.pointer, place, cache));
+    /// Fails if this clone does not have them, or `stop` is set.
+    pub fn object(
+        &self,
+        cache: Option<&Cache>,
+        stop: &AtomicBool,
+    ) -> Result<&Path, AbsentLfsObject> {
+        let found = self.places.iter().find(|it| is_verified(&self.pointer, it, cache, stop));
         let absent =
             || AbsentLfsObject { path: self.inside.clone(), oid: self.pointer.oid.clone() };
         found.map(PathBuf::as_path).ok_or_else(absent)
@@ -69,7 +74,12 @@ impl LfsFile {
 }
 
 /// Whether a file has the bytes of an object.
-fn is_verified(pointer: &LfsPointer, file: &Path, cache: Option<&Cache>) -> bool {
+fn is_verified(
+    pointer: &LfsPointer,
+    file: &Path,
+    cache: Option<&Cache>,
+    stop: &AtomicBool,
+) -> bool {
     let began = SystemTime::now();
     let Ok(stat) = FileStat::of(file) else { return false };
     let table = cache.map(|cache| Table::open(cache, "lfs", MAX_VERIFIED));
@@ -79,40 +89,41 @@ fn is_verified(pointer: &LfsPointer, file: &Path, cache: Option<&Cache>) -> bool
     {
         return true;
     }
-    let is_object = pointer.is_of(file).unwrap_or(false);
+    let is_object = pointer.is_of(file, stop).unwrap_or(false);
     if let Some(table) = table.filter(|_| is_object && !stat.is_racy(began)) {
         table.insert(&key, &stat, &());
     }
     is_object
 }
 
-/// The attributes that a commit gives to the files of its repository.
-#[derive(Default)]
-struct CommitAttributes {
+/// The attributes that the files around a directory, and in it, give to files there.
+#[derive(Clone, Default)]
+pub(super) struct CommitAttributes {
     search: Search,
     names: MetadataCollection,
-    /// Whether each file with attributes names filters.
-    files: Vec<bool>,
+    /// One of the files with attributes names filters.
+    names_filters: bool,
+}
+
+impl std::fmt::Debug for CommitAttributes {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.debug_struct("CommitAttributes").finish_non_exhaustive()
+    }
 }
 
 impl CommitAttributes {
     /// Adds the attributes that a directory has, given by its path in the repository.
-    fn push(&mut self, dir: &Path, contents: &[u8]) {
+    fn add(&mut self, dir: &Path, contents: &[u8]) {
         let (source, is_root) = (dir.join(ATTRIBUTES), dir.as_os_str().is_empty());
         let root = Some(Path::new(""));
         // Git passes over lines that it cannot read, too.
         drop(self.search.add_patterns_buffer(contents, source, root, &mut self.names, is_root));
-        self.files.push(contents.contains_str("filter"));
-    }
-
-    fn pop(&mut self) {
-        self.search.pop_pattern_list();
-        self.files.pop();
+        self.names_filters |= contents.contains_str("filter");
     }
 
     /// The filter of a file.
     fn filter_of(&self, path: &Path) -> Option<String> {
-        if !self.files.contains(&true) {
+        if !self.names_filters {
             return None;
         }
         let mut outcome = Outcome::default();
@@ -132,22 +143,53 @@ impl CommitAttributes {
 }
 
 impl Snapshot {
-    /// Returns the files that Git LFS keeps elsewhere, of a directory and all below it, or a file itself. A file that differs in a draft is
-    /// among them if it is a pointer, as `git add` would leave it.
+    /// Returns the files that Git LFS keeps elsewhere, of a directory and all below it, or a file itself; sorted. A file that differs in a
+    /// draft is among them if it is a pointer, as `git add` would leave it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if this clone lacks a file, as a partial clone may. Submodules that are not cloned are passed over.
     pub fn lfs_files(&self, place: &TreePath) -> Result<Vec<LfsFile>, SnapshotError> {
-        let (step, mut found) = (place.step(), Vec::new());
-        let mut attributes = self.attributes_around(step)?;
-        let base = step.place();
-        match step.kind {
-            EntryKind::Tree => self.search(step, &base, &mut attributes, &mut found)?,
-            _ => self.look(step, &base, &attributes, &mut found)?,
+        let (is_partial, mut found) = (self.is_partial(), Vec::new());
+        let require = |is_draft: bool, id| match is_partial && !is_draft {
+            true => self.with_repository_of(id, |_| Ok(())).map_err(SnapshotError::Git),
+            false => Ok(()),
+        };
+        let base = place.step().place();
+        let mut steps = vec![Rc::clone(place.step())];
+        while let Some(step) = steps.pop() {
+            if step.kind != EntryKind::Tree {
+                require(step.is_draft, step.id)?;
+                found.extend(self.lfs_file(&step, &base, self.attributes_of(&step)?.as_ref())?);
+                continue;
+            }
+            let attributes = self.attributes_in(&step)?;
+            for TreeEntry { name, kind, id, is_draft } in self.entries(&step)?.iter() {
+                match kind {
+                    EntryKind::Tree => steps.push(self.child(&step, name)?),
+                    EntryKind::Commit => match self.child(&step, name) {
+                        // Whoever reads it reports that.
+                        Err(SnapshotError::NotCloned { .. }) => {}
+                        submodule => steps.push(submodule?),
+                    },
+                    EntryKind::Blob | EntryKind::BlobExecutable => {
+                        require(*is_draft, *id)?;
+                        if attributes.names_filters {
+                            let file = self.child(&step, name)?;
+                            found.extend(self.lfs_file(&file, &base, &attributes)?);
+                        }
+                    }
+                    EntryKind::Link => require(*is_draft, *id)?,
+                }
+            }
         }
+        found.sort_unstable_by(|one, other| one.path.cmp(&other.path));
         Ok(found)
     }
 
     /// Returns the filter that attributes of the commit give to a file.
     pub fn filter_of(&self, file: &TreePath) -> Result<Option<String>, SnapshotError> {
-        Ok(self.attributes_around(file.step())?.filter_of(&file.inside()))
+        Ok(self.attributes_of(file.step())?.filter_of(&file.inside()))
     }
 
     /// Whether a file of a work tree has the bytes of a file of the commit, as they are.
@@ -156,85 +198,55 @@ impl Snapshot {
         Ok(self.read(file)? == found)
     }
 
-    /// The attributes of the directories around something, up to the top of its repository.
-    fn attributes_around(&self, step: &PathStep) -> Result<CommitAttributes, SnapshotError> {
-        let mut attributes = CommitAttributes::default();
-        let mut around: Vec<&Rc<PathStep>> = Vec::new();
-        let mut next = step.above.as_ref().filter(|_| !step.root);
-        while let Some(above) = next {
-            around.push(above);
-            next = above.above.as_ref().filter(|_| !above.root);
-        }
-        for dir in around.into_iter().rev() {
-            self.push_attributes(dir, &mut attributes)?;
-        }
-        Ok(attributes)
+    /// The attributes in the directory of a file.
+    fn attributes_of(&self, file: &PathStep) -> Result<Rc<CommitAttributes>, SnapshotError> {
+        let around = file.above.as_ref();
+        around.map_or_else(|| Ok(Rc::default()), |around| self.attributes_in(around))
     }
 
-    /// Adds the attributes that a directory has. Returns false if it has none.
-    fn push_attributes(
-        &self,
-        dir: &Rc<PathStep>,
-        attributes: &mut CommitAttributes,
-    ) -> Result<bool, SnapshotError> {
-        let has_attributes = self.entries(dir)?.iter().any(|entry| {
-            let is_file = matches!(entry.kind, EntryKind::Blob | EntryKind::BlobExecutable);
-            entry.name == ATTRIBUTES && is_file
-        });
-        if has_attributes {
-            let file = self.child(dir, ATTRIBUTES.as_ref())?;
-            let contents = self.contents(&file)?;
-            attributes.push(&dir.inside(), &contents);
-        }
-        Ok(has_attributes)
-    }
-
-    fn search(
-        &self,
-        dir: &Rc<PathStep>,
-        base: &Path,
-        attributes: &mut CommitAttributes,
-        found: &mut Vec<LfsFile>,
-    ) -> Result<(), SnapshotError> {
-        let has_attributes = self.push_attributes(dir, attributes)?;
-        for TreeEntry { name, kind, .. } in self.entries(dir)?.iter() {
-            match kind {
-                EntryKind::Tree => self.search(&self.child(dir, name)?, base, attributes, found)?,
-                EntryKind::Commit => {
-                    let submodule = match self.child(dir, name) {
-                        // Whoever reads it reports that.
-                        Err(SnapshotError::NotCloned { .. }) => continue,
-                        submodule => submodule?,
-                    };
-                    // The attributes of a repository are its own.
-                    let mut own = CommitAttributes::default();
-                    self.search(&submodule, base, &mut own, found)?;
-                }
-                EntryKind::Blob | EntryKind::BlobExecutable => {
-                    if attributes.files.contains(&true) {
-                        self.look(&self.child(dir, name)?, base, attributes, found)?;
-                    }
-                }
-                EntryKind::Link => {}
+    /// The attributes in a directory, which those of its repository around it have a part in.
+    fn attributes_in(&self, dir: &Rc<PathStep>) -> Result<Rc<CommitAttributes>, SnapshotError> {
+        let (mut known, mut unknown) = (Rc::default(), Vec::new());
+        let mut next = Some(dir);
+        while let Some(dir) = next {
+            if let Some(attributes) = dir.attributes.get() {
+                known = Rc::clone(attributes);
+                break;
             }
+            unknown.push(dir);
+            next = dir.above.as_ref().filter(|_| !dir.root);
         }
-        if has_attributes {
-            attributes.pop();
+        for dir in unknown.into_iter().rev() {
+            let kind = match self.entry_of(dir, ATTRIBUTES.as_ref()) {
+                Err(SnapshotError::Missing) => None,
+                entry => Some(entry?.kind),
+            };
+            match kind {
+                Some(EntryKind::Blob | EntryKind::BlobExecutable) => {
+                    let file = self.child(dir, ATTRIBUTES.as_ref())?;
+                    let own = self.contents(&file)?;
+                    let mut attributes = CommitAttributes::clone(&known);
+                    attributes.add(&dir.inside(), &own);
+                    known = attributes.into();
+                }
+                // Git follows no link there.
+                Some(EntryKind::Tree | EntryKind::Link | EntryKind::Commit) | None => {}
+            }
+            known = Rc::clone(dir.attributes.get_or_init(|| known));
         }
-        Ok(())
+        Ok(known)
     }
 
-    /// Adds a file if Git LFS keeps it.
-    fn look(
+    /// Returns a file if Git LFS keeps it, given the attributes in its directory.
+    fn lfs_file(
         &self,
-        file: &Rc<PathStep>,
+        file: &PathStep,
         base: &Path,
         attributes: &CommitAttributes,
-        found: &mut Vec<LfsFile>,
-    ) -> Result<(), SnapshotError> {
+    ) -> Result<Option<LfsFile>, SnapshotError> {
         let inside = file.inside();
         if attributes.filter_of(&inside).as_deref() != Some(LFS) {
-            return Ok(());
+            return Ok(None);
         }
         let look = |repository: &gix::Repository| {
             let size = match self.draft_size(file) {
@@ -243,17 +255,16 @@ impl Snapshot {
             };
             Ok((size, repository.git_dir().to_owned(), repository.workdir().map(Path::to_owned)))
         };
-        let (size, git_dir, top) =
-            self.with_repository_at(file, look).map_err(SnapshotError::Git)?;
+        let looked = self.with_repository_at(file, look);
+        let (size, git_dir, top) = looked.map_err(SnapshotError::Git)?;
         if size > LfsPointer::MAX {
-            return Ok(());
+            return Ok(None);
         }
-        let Some(pointer) = LfsPointer::parse(&self.contents(file)?) else { return Ok(()) };
+        let Some(pointer) = LfsPointer::parse(&self.contents(file)?) else { return Ok(None) };
         let store = LfsStore::of(&git_dir).map_err(SnapshotError::Git)?;
         let mut places = vec![pointer.path(&store.objects())];
         places.extend(top.map(|top| top.join(&inside)));
         let path = file.place().strip_prefix(base).unwrap_or(&inside).to_owned();
-        found.push(LfsFile { path, pointer, inside, places });
-        Ok(())
+        Ok(Some(LfsFile { path, pointer, inside, places }))
     }
 }

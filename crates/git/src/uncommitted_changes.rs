@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use gix::bstr::{BStr, BString, ByteSlice};
 use gix::dir::entry::Status;
@@ -166,6 +167,9 @@ fn is_absent(path: &Path) -> bool {
     path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound)
 }
 
+/// A signal ends a program that looks for changes.
+static NEVER: AtomicBool = AtomicBool::new(false);
+
 /// Adds files whose contents differ from the index. For some, only a filter can tell what Git would record. The filter of Git LFS is the
 /// only known one: the pointer says which object the file is.
 fn judge_filtered(
@@ -188,7 +192,7 @@ fn judge_filtered(
             match drivers.of_file(name)? {
                 Some(filter) if filter == LFS => {
                     let pointer = LfsPointer::parse(&blob(repository, entry.id)?);
-                    if pointer.is_some_and(|it| it.is_of(&full).unwrap_or(false)) {
+                    if pointer.is_some_and(|it| it.is_of(&full, &NEVER).unwrap_or(false)) {
                         changes.is_stale = true;
                         continue;
                     }

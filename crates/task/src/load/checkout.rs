@@ -6,7 +6,6 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use ce_files::cache::Cache;
 use ce_git::{
     Changes, Filtered, HeadError, Heads, Kind, RepoState, Snapshot, SnapshotError, TreePath,
 };
@@ -16,7 +15,7 @@ use ce_model::task::{FileContents, RecordedTree};
 
 use super::computations::{RESOURCES_FILE, name_of_file};
 use super::problems::LoadFault;
-use super::source::{Located, SourceVersion, TaskSource};
+use super::source::{self, Located, SourceVersion, TaskSource};
 use super::{OWN, Uncommitted};
 
 /// A task that is checked out.
@@ -297,16 +296,13 @@ impl TaskSource for Checkout {
             (true, Uncommitted::Refuse) => Err(LoadFault::UncommittedFile),
             (true, Uncommitted::Evaluate | Uncommitted::Warn | Uncommitted::Ignore) => {
                 match self.snapshot.lfs_files(&file)?.pop() {
-                    Some(large) => {
-                        let object = large.object(Cache::of_user().as_ref())?;
-                        Ok(FileContents::Uncommitted(object.to_owned()))
-                    }
+                    Some(large) => Ok(FileContents::Uncommitted(source::object(&large)?)),
                     None if real.is_file() => Ok(FileContents::Uncommitted(real)),
                     None => Err(LoadFault::NotAFile),
                 }
             }
             (false, _) => {
-                let contents = self.snapshot.contents(dir, name)?;
+                let contents = source::contents(&self.snapshot, &file)?;
                 if let FileContents::Blob(_) = contents
                     && let Some(filter) = self.snapshot.filter_of(&file)?
                     && real.is_file()

@@ -5,10 +5,13 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::{fs, io};
 
 use ce_files::cache::Cache;
-use ce_git::{Changes, Kind, LfsPointer, Snapshot, SnapshotError, TreeId, TreePath};
+use ce_git::{
+    AbsentLfsObject, Changes, Kind, LfsFile, LfsPointer, Snapshot, SnapshotError, TreeId, TreePath,
+};
 use ce_model::digest::ObjectId;
 use ce_model::name::TreeName;
 use ce_model::task::{FileContents, NodeId, RecordedTree};
@@ -177,6 +180,20 @@ impl From<SnapshotError> for LoadFault {
     }
 }
 
+/// The contents of a file of a commit, or of a draft.
+pub(super) fn contents(snapshot: &Snapshot, file: &TreePath) -> Result<FileContents, LoadFault> {
+    match snapshot.lfs_files(file)?.pop() {
+        Some(large) => Ok(FileContents::Large(object(&large)?)),
+        None => Ok(FileContents::Blob(snapshot.id(file)?)),
+    }
+}
+
+/// The file with the contents of one that Git LFS keeps. A signal ends a program that loads a task.
+pub(super) fn object(file: &LfsFile) -> Result<PathBuf, AbsentLfsObject> {
+    static NEVER: AtomicBool = AtomicBool::new(false);
+    file.object(Cache::of_user().as_ref(), &NEVER).map(Path::to_owned)
+}
+
 impl TaskSource for Snapshot {
     type Dir = TreePath;
 
@@ -232,8 +249,7 @@ impl TaskSource for Snapshot {
                 && let Some(large) = self.lfs_files(&file)?.pop()
                 && large.pointer.size <= most
             {
-                let object = large.object(Cache::of_user().as_ref())?;
-                contents = fs::read(object).map_err(LoadFault::read)?;
+                contents = fs::read(object(&large)?).map_err(LoadFault::read)?;
             }
             size = contents.len() as u64;
         }
@@ -241,7 +257,6 @@ impl TaskSource for Snapshot {
     }
 
     fn version(&mut self, dir: &TreePath) -> Result<SourceVersion, LoadFault> {
-        self.require_files(dir)?;
         if let Some(pointer) = self.lfs_files(dir)?.pop() {
             return Err(LoadFault::Pointer(pointer.path));
         }
@@ -255,14 +270,7 @@ impl TaskSource for Snapshot {
     }
 
     fn contents(&mut self, dir: &TreePath, name: &str) -> Result<FileContents, LoadFault> {
-        let file = self.entry(dir, OsStr::new(name))?;
-        match self.lfs_files(&file)?.pop() {
-            Some(large) => {
-                let object = large.object(Cache::of_user().as_ref())?;
-                Ok(FileContents::Large(object.to_owned()))
-            }
-            None => Ok(FileContents::Blob(self.id(&file)?)),
-        }
+        contents(self, &self.entry(dir, OsStr::new(name))?)
     }
 
     fn recorded(&mut self, name: &TreeName) -> Result<RecordedTree, LoadFault> {
