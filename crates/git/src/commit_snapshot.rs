@@ -14,7 +14,7 @@ use gix::ObjectId;
 use gix::hashtable;
 use gix::objs::tree::EntryKind;
 
-use super::draft::{self, Draft, DraftObject, NestedDraft, TreeEntry};
+use super::draft::{self, Draft, NestedDraft, TreeEntry};
 use super::errors::SnapshotError;
 use super::lfs_files::CommitAttributes;
 use super::submodules::{self, Repositories, tree_of};
@@ -275,8 +275,11 @@ impl Snapshot {
                 let NestedDraft { head, draft } =
                     nested.ok_or(SnapshotError::Missing)?.map_err(SnapshotError::Git)?;
                 let (commit, tree) = head.unwrap_or((id, id));
-                let draft = Rc::new(draft);
-                self.nested.borrow_mut().push(Rc::clone(&draft));
+                let mut known = self.nested.borrow_mut();
+                if !known.iter().any(|it| Rc::ptr_eq(it, &draft)) {
+                    known.push(Rc::clone(&draft));
+                }
+                drop(known);
                 let mut root = PathStep::root(Some(above), name, tree, commit);
                 root.is_draft = draft.has_changes(Path::new(""));
                 root.draft = Some(draft);
@@ -391,23 +394,26 @@ impl Snapshot {
 
     /// The id of a tree or blob, which a draft makes.
     pub fn id(&self, path: &TreePath) -> Result<digest::ObjectId, SnapshotError> {
-        let id =
-            if path.is_draft() { self.object(path).map(|it| it.object) } else { Ok(path.step.id) };
-        id.and_then(object_id).map_err(SnapshotError::Git)
-    }
-
-    /// A tree or blob, which a draft makes, and the repositories that have it.
-    pub(super) fn object(&self, path: &TreePath) -> GitResult<DraftObject> {
         let step = &path.step;
-        match step.draft().filter(|_| step.is_draft) {
-            None => {
-                let repository = self.with_repository_of(step.id, |it| Ok(it.clone()))?;
-                Ok(DraftObject { object: step.id, repositories: vec![repository] })
-            }
+        let id = match step.draft().filter(|_| step.is_draft) {
+            None => Ok(step.id),
             Some(draft) => {
                 let recorded = (!step.id.is_null()).then_some((step.id, step.kind));
                 draft.object(&step.inside(), recorded)
             }
+        };
+        id.and_then(object_id).map_err(SnapshotError::Git)
+    }
+
+    /// The repository of a tree or blob whose id was asked for, and those in its work tree that have parts of it.
+    pub(super) fn repositories_of(&self, path: &TreePath) -> GitResult<Repositories> {
+        let draft = path.step.draft().map(Draft::repositories).unwrap_or_default();
+        let mut found = draft.into_iter();
+        match found.next() {
+            Some(first) => Ok(Repositories::of(first, found.collect())),
+            None => self.with_repository_of(path.step.id, |it| {
+                Ok(Repositories::of(it.clone(), Vec::new()))
+            }),
         }
     }
 
@@ -421,8 +427,8 @@ impl Snapshot {
         let Some(draft) = step.draft().filter(|_| step.is_draft) else {
             return self.blob(step.id).map_err(SnapshotError::Git);
         };
-        let file = draft.file(&step.inside()).map_err(SnapshotError::Git)?;
-        file.map(|file| file.contents).ok_or(SnapshotError::NotAFile)
+        let contents = draft.contents(&step.inside()).map_err(SnapshotError::Git)?;
+        contents.ok_or(SnapshotError::NotAFile)
     }
 
     /// Returns the entries of a directory.

@@ -5,11 +5,12 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata};
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind, Read as _};
 use std::ops::Bound;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use gix::bstr::{BStr, ByteSlice};
 use gix::filter::Pipeline;
@@ -21,7 +22,7 @@ use gix::{ObjectId, Repository};
 
 use super::GitResult;
 use super::opening::{NoRepository, is_repository, own_index};
-use super::submodules::{object, tree_of};
+use super::submodules::{blob, object, tree_of};
 use super::uncommitted_changes::{Changes, changes};
 
 /// A work tree as it stands. Each file is read once, so all that is said of it is said of the same bytes.
@@ -36,6 +37,8 @@ pub(super) struct Draft {
     ignored: Vec<PathBuf>,
     index: OnceCell<gix::index::File>,
     read: RefCell<HashMap<PathBuf, DraftFile>>,
+    /// Repositories in the work tree, by their paths.
+    nested: RefCell<BTreeMap<PathBuf, NestedDraft>>,
     /// Directories that no link leads to.
     reached: RefCell<HashSet<PathBuf>>,
 }
@@ -51,29 +54,19 @@ pub(super) struct TreeEntry {
     pub(super) is_draft: bool,
 }
 
-/// A file of a draft.
-#[derive(Clone, Debug)]
-pub(super) struct DraftFile {
-    pub(super) kind: EntryKind,
-    pub(super) id: ObjectId,
-    /// The bytes that Git would record, or the target of a link.
-    pub(super) contents: Vec<u8>,
-}
-
-/// A tree, a blob or a commit, and where its objects are.
-#[derive(Debug)]
-pub(super) struct DraftObject {
-    pub(super) object: ObjectId,
-    /// The repository of the work tree, which has the new objects in memory, and those in it that no
-    /// commit records.
-    pub(super) repositories: Vec<Repository>,
+/// A file of a draft that was read. The repository has its contents.
+#[derive(Clone, Copy, Debug)]
+struct DraftFile {
+    kind: EntryKind,
+    id: ObjectId,
 }
 
 /// A repository in a work tree that is not just a commit which is recorded there.
+#[derive(Clone)]
 pub(super) struct NestedDraft {
     /// Its commit at HEAD, if it has one, and the tree of that.
     pub(super) head: Option<(ObjectId, ObjectId)>,
-    pub(super) draft: Draft,
+    pub(super) draft: Rc<Draft>,
 }
 
 /// The entries of a tree, sorted by name.
@@ -119,6 +112,7 @@ impl Draft {
             ignored: Vec::new(),
             index: OnceCell::new(),
             read: RefCell::default(),
+            nested: RefCell::default(),
             reached: RefCell::default(),
         }
     }
@@ -128,13 +122,24 @@ impl Draft {
         self.repository.as_ref()
     }
 
+    /// The repository of the work tree, and those in it that no commit records. A copy has its own memory.
+    pub(super) fn repositories(&self) -> Vec<Repository> {
+        let own = self.repository.iter().cloned();
+        own.chain(self.nested.borrow().values().flat_map(|it| it.draft.repositories())).collect()
+    }
+
     /// The repository at the top of a work tree in this one.
     pub(super) fn nested(&self, path: &Path) -> GitResult<NestedDraft> {
+        if let Some(known) = self.nested.borrow().get(path) {
+            return Ok(known.clone());
+        }
         let repository = super::open(&self.top.join(path))?;
         let commit = repository.head()?.id().map(gix::Id::detach);
         let tree = commit.map(|commit| tree_of(&repository, commit)).transpose()?;
         let draft = Self::new(&repository, &changes(&repository, commit, Path::new(""))?);
-        Ok(NestedDraft { head: commit.zip(tree), draft })
+        let nested = NestedDraft { head: commit.zip(tree), draft: Rc::new(draft) };
+        self.nested.borrow_mut().insert(path.to_owned(), nested.clone());
+        Ok(nested)
     }
 
     /// Whether a path differs from the commit.
@@ -302,28 +307,34 @@ impl Draft {
         Ok(fs::symlink_metadata(self.top.join(path))?.len())
     }
 
-    /// Reads a file or link that differs, unless it was read before. `None` if nothing that a tree can have is there.
-    pub(super) fn file(&self, path: &Path) -> GitResult<Option<DraftFile>> {
-        self.read_file(path, &mut None)
+    /// The bytes that Git would record of a file that differs, or the target of a link. `None` if nothing that a tree can have is there.
+    pub(super) fn contents(&self, path: &Path) -> GitResult<Option<Vec<u8>>> {
+        let Some(file) = self.file(path, &mut None)? else { return Ok(None) };
+        match &self.repository {
+            Some(repository) => blob(repository, file.id).map(Some),
+            None => self.read_plain(path, file.kind).map(Some),
+        }
     }
 
-    fn read_file<'a>(
+    /// Reads a file or link that differs, unless it was read before. `None` if nothing that a tree can have is there.
+    fn file<'a>(
         &'a self,
         path: &Path,
         filters: &mut Option<Pipeline<'a>>,
     ) -> GitResult<Option<DraftFile>> {
         if let Some(known) = self.read.borrow().get(path) {
-            return Ok(Some(known.clone()));
+            return Ok(Some(*known));
         }
-        let full = self.top.join(path);
         let Some(metadata) = self.look(path)? else { return Ok(None) };
         if !(metadata.is_file() || metadata.is_symlink()) || self.is_ignored(path) {
             return Ok(None);
         }
         let kind = self.kind(path, &metadata)?;
-        let contents = match (&self.repository, kind) {
-            (_, EntryKind::Link) => fs::read_link(&full)?.into_os_string().into_vec(),
-            (None, _) => fs::read(&full)?,
+        let id = match (&self.repository, kind) {
+            (None, _) => compute_hash(self.hash(), Kind::Blob, &self.read_plain(path, kind)?)?,
+            (Some(repository), EntryKind::Link) => {
+                repository.write_blob(self.read_plain(path, kind)?)?.detach()
+            }
             (Some(repository), _) => {
                 let index = self.index()?;
                 let filters = match filters {
@@ -334,20 +345,28 @@ impl Draft {
                         filters.insert(Pipeline::new(repository, attributes.detach())?)
                     }
                 };
-                let mut contents = Vec::new();
-                filters
-                    .convert_to_git(File::open(&full)?, path, index)?
-                    .read_to_end(&mut contents)?;
-                contents
+                let file = File::open(self.top.join(path))?;
+                let mut converted = filters.convert_to_git(file, path, index)?;
+                // What grows takes twice as much as it holds.
+                let mut contents = Vec::with_capacity(usize::try_from(metadata.len())?);
+                converted.read_to_end(&mut contents)?;
+                repository.write_blob(&contents)?.detach()
             }
         };
-        let id = match &self.repository {
-            Some(repository) => repository.write_blob(&contents)?.detach(),
-            None => compute_hash(self.hash(), Kind::Blob, &contents)?,
-        };
-        let file = DraftFile { kind, id, contents };
-        self.read.borrow_mut().insert(path.to_owned(), file.clone());
+        let file = DraftFile { kind, id };
+        self.read.borrow_mut().insert(path.to_owned(), file);
         Ok(Some(file))
+    }
+
+    /// Reads a file or the target of a link as it is.
+    fn read_plain(&self, path: &Path, kind: EntryKind) -> GitResult<Vec<u8>> {
+        let full = self.top.join(path);
+        Ok(match kind {
+            EntryKind::Link => fs::read_link(&full)?.into_os_string().into_vec(),
+            EntryKind::Blob | EntryKind::BlobExecutable | EntryKind::Tree | EntryKind::Commit => {
+                fs::read(&full)?
+            }
+        })
     }
 
     /// The tree or blob at a path, given the entry that the commit has there.
@@ -355,7 +374,7 @@ impl Draft {
         &self,
         path: &Path,
         recorded: Option<(ObjectId, EntryKind)>,
-    ) -> GitResult<DraftObject> {
+    ) -> GitResult<ObjectId> {
         if self.look(path)?.is_some_and(|metadata| metadata.is_dir()) {
             let tree = |(id, kind)| {
                 let is_tree = matches!(kind, EntryKind::Tree | EntryKind::Commit);
@@ -363,53 +382,44 @@ impl Draft {
             };
             return self.tree(path, recorded.and_then(tree));
         }
-        let object = match recorded {
-            Some((id, _)) if !self.is_changed(path) => id,
-            _ => self.file(path)?.ok_or("it is not there any more")?.id,
-        };
-        Ok(DraftObject { object, repositories: self.repository.iter().cloned().collect() })
+        match recorded {
+            Some((id, _)) if !self.is_changed(path) => Ok(id),
+            _ => Ok(self.file(path, &mut None)?.ok_or("it is not there any more")?.id),
+        }
     }
 
     /// Makes the tree of a directory, given the one that the commit has there.
-    pub(super) fn tree(&self, dir: &Path, recorded: Option<ObjectId>) -> GitResult<DraftObject> {
+    fn tree(&self, dir: &Path, recorded: Option<ObjectId>) -> GitResult<ObjectId> {
         let repository = self.repository.as_ref().ok_or_else(|| NoRepository(self.top.clone()))?;
         let root = match recorded {
             Some(id) => Tree::from(object(repository, id)?.try_into_tree()?.decode()?),
             None => Tree::empty(),
         };
         let mut editor = Editor::new(root, &repository.objects, repository.object_hash());
-        let (mut nested, mut filters) = (Vec::new(), None);
+        let mut filters = None;
         for (path, inside) in self.changed_below(dir) {
             let full = self.top.join(path);
             let parts = || inside.iter().map(|part| -> &BStr { part.as_bytes().as_bstr() });
             // A directory in the place of a file is represented by its files.
             let is_reached = self.look(path)?.is_some();
             let entry = if is_reached && is_repository(&full) {
-                let (kind, DraftObject { object, repositories }) = self.repository_at(path)?;
-                nested.extend(repositories);
-                Some((kind, object))
+                Some(self.repository_at(path)?)
             } else {
-                self.read_file(path, &mut filters)?.map(|file| (file.kind, file.id))
+                self.file(path, &mut filters)?.map(|file| (file.kind, file.id))
             };
             match entry {
                 Some((kind, id)) => editor.upsert(parts(), kind, id)?,
                 None => editor.remove(parts())?,
             };
         }
-        let tree =
-            editor.write(|tree| -> GitResult<_> { Ok(repository.write_object(tree)?.detach()) })?;
-        drop(editor);
-        Ok(DraftObject { object: tree, repositories: [vec![repository.clone()], nested].concat() })
+        editor.write(|tree| Ok(repository.write_object(tree)?.detach()))
     }
 
     /// The entry of a repository in the work tree: its commit, or with changes beyond that, its tree.
-    fn repository_at(&self, path: &Path) -> GitResult<(EntryKind, DraftObject)> {
+    fn repository_at(&self, path: &Path) -> GitResult<(EntryKind, ObjectId)> {
         let NestedDraft { head, draft } = self.nested(path)?;
         match head {
-            Some((object, _)) if draft.changed.is_empty() => {
-                let repositories = draft.repository.into_iter().collect();
-                Ok((EntryKind::Commit, DraftObject { object, repositories }))
-            }
+            Some((commit, _)) if draft.changed.is_empty() => Ok((EntryKind::Commit, commit)),
             head => {
                 let tree = draft.tree(Path::new(""), head.map(|(_, tree)| tree))?;
                 Ok((EntryKind::Tree, tree))

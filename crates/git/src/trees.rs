@@ -21,7 +21,6 @@ use serde::{Serialize, Serializer};
 
 use super::{GitResult, from, object_id};
 use crate::commit_snapshot::{Snapshot, TreePath};
-use crate::draft::DraftObject;
 use crate::errors::SnapshotError;
 use crate::head::Heads;
 use crate::lfs_files::LfsFile;
@@ -95,8 +94,10 @@ impl Trees {
     /// The tree that a directory has as it stands, which must be this one, and the files in it that Git LFS keeps elsewhere.
     pub fn of_draft(dir: &Path, tree: &digest::ObjectId) -> GitResult<(Self, Vec<LfsFile>)> {
         let snapshot = Heads::default().draft_snapshot(dir)?;
-        let (place, repositories) = draft(&snapshot, dir, tree)?;
-        Ok((Self::of(dir.to_owned(), repositories), snapshot.lfs_files(&place)?))
+        let place = draft(&snapshot, dir, tree)?;
+        let repositories = Mutex::new(Some(snapshot.repositories_of(&place)?));
+        let trees = Self { draft: Some(tree.clone()), dir: dir.to_owned(), repositories };
+        Ok((trees, snapshot.lfs_files(&place)?))
     }
 
     /// The directory that they were given by.
@@ -123,6 +124,13 @@ impl Trees {
         tree: &digest::ObjectId,
         tell: &(dyn Fn(TreeFile) -> io::Result<()> + Sync),
     ) -> GitResult<()> {
+        if self.draft.is_some() {
+            // A copy of the repositories would copy the contents of all files that are not committed.
+            return self.with(|it| {
+                let files: Vec<(PathBuf, FileEntry)> = listing(it, tree)?.into_iter().collect();
+                tell_parts(it, &files, &AtomicUsize::new(0), tell)
+            });
+        }
         let (files, repositories) = self.with(|it| Ok((listing(it, tree)?, it.clone())))?;
         let files: Vec<(PathBuf, FileEntry)> = files.into_iter().collect();
         let next = &AtomicUsize::new(0);
@@ -201,27 +209,21 @@ impl Trees {
     fn open(&self) -> GitResult<Repositories> {
         let Some(tree) = &self.draft else { return Repositories::open(&self.dir) };
         let snapshot = Heads::default().draft_within(&self.dir, &self.dir)?;
-        Ok(draft(&snapshot, &self.dir, tree)?.1)
+        snapshot.repositories_of(&draft(&snapshot, &self.dir, tree)?)
     }
 }
 
-/// The path of a directory or file in a draft, and the repositories that have its objects. It must have this tree or blob.
-fn draft(
-    snapshot: &Snapshot,
-    dir: &Path,
-    tree: &digest::ObjectId,
-) -> GitResult<(TreePath, Repositories)> {
+/// The path of a directory or file in a draft. It must have this tree or blob.
+fn draft(snapshot: &Snapshot, dir: &Path, tree: &digest::ObjectId) -> GitResult<TreePath> {
     let changed = || Changed(dir.to_owned());
     let place = match snapshot.find(Path::new("")) {
         Err(SnapshotError::Missing | SnapshotError::NotADirectory) => return Err(changed().into()),
         place => place?,
     };
-    let DraftObject { object, mut repositories } = snapshot.object(&place)?;
-    if object_id(object)? != *tree {
+    if snapshot.id(&place)? != *tree {
         return Err(changed().into());
     }
-    let first = repositories.remove(0);
-    Ok((place, Repositories::of(first, repositories)))
+    Ok(place)
 }
 
 /// The number of files that a thread reads before it looks for more.
