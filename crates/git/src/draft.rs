@@ -3,6 +3,7 @@
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::error::Error;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, Read as _};
@@ -21,7 +22,7 @@ use gix::worktree::stack::state::attributes::Source;
 use gix::{ObjectId, Repository};
 
 use super::GitResult;
-use super::opening::{NoRepository, is_repository, own_index};
+use super::opening::{NoRepository, is_repository, own_index, unsupported};
 use super::submodules::{blob, object, tree_of};
 use super::uncommitted_changes::{Changes, changes};
 
@@ -346,7 +347,12 @@ impl Draft {
                     }
                 };
                 let file = File::open(self.top.join(path))?;
-                let mut converted = filters.convert_to_git(file, path, index)?;
+                let converted = filters.convert_to_git(file, path, index);
+                let mut converted = converted.map_err(|error| -> Box<dyn Error + Send + Sync> {
+                    let name: &BStr = path.as_os_str().as_bytes().as_bstr();
+                    let cause = unsupported(repository, index, [name].into_iter());
+                    cause.ok().flatten().map_or_else(|| error.into(), Into::into)
+                })?;
                 // What grows takes twice as much as it holds.
                 let mut contents = Vec::with_capacity(usize::try_from(metadata.len())?);
                 converted.read_to_end(&mut contents)?;

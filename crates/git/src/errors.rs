@@ -68,6 +68,41 @@ impl Explain for UnreadableRepository {
     }
 }
 
+/// Something in a repository that cannot be read here, though Git may.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unsupported {
+    /// A `.git` is there, and Git's data is not in it.
+    #[error("{} has no HEAD", .0.display())]
+    NoHead(PathBuf),
+    /// References are kept in another format.
+    #[error("it keeps its references in the format reftable")]
+    Reftable,
+    /// The file `.gitmodules` has a mistake.
+    #[error("its file .gitmodules cannot be parsed")]
+    Modules,
+    /// An encoding of files is not known.
+    #[error("{file:?} has the attribute working-tree-encoding={encoding}, which is not known here")]
+    Encoding {
+        /// The file, relative to the top of its work tree.
+        file: PathBuf,
+        /// The encoding.
+        encoding: String,
+    },
+}
+
+impl Unsupported {
+    const fn hint(&self) -> &'static str {
+        match self {
+            Self::NoHead(_) => "git init there makes it a repository; or remove it",
+            Self::Reftable => "git refs migrate --ref-format=files",
+            Self::Modules => "git config --file .gitmodules --list says in which line",
+            Self::Encoding { .. } => {
+                "take working-tree-encoding of it out of .gitattributes, or name another encoding, such as UTF-16LE or ISO-8859-1"
+            }
+        }
+    }
+}
+
 /// The reason why an entry of a commit cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -232,6 +267,9 @@ pub(super) fn hint_for_unreadable(source: &(dyn Error + 'static)) -> &'static st
         return limit;
     }
     let mut causes = iter::successors(Some(source), |&error| error.source());
+    if let Some(unsupported) = causes.clone().find_map(|it| it.downcast_ref::<Unsupported>()) {
+        return unsupported.hint();
+    }
     if causes.any(|error| lacks_object(&error.to_string())) {
         "git fetch --refetch --no-filter, or clone it again without --filter; git fsck lists what is missing"
     } else {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::commit_snapshot::Snapshot;
 use super::draft::Draft;
-use super::errors::{hint_for_unreadable, hint_to_trust};
+use super::errors::{Unsupported, hint_for_unreadable, hint_to_trust};
 use super::opening::{NoRepository, Untrusted, index_path};
 use super::submodules::{Repositories, object, tree_of};
 use super::uncommitted_changes::{self, Changes};
@@ -285,7 +285,14 @@ fn not_committed(commit: &ObjectId, place: &Path) -> HeadError {
 
 fn open_head(top: &Path) -> GitResult<Option<Opened>> {
     let repository = open(top)?;
-    let head = repository.head()?;
+    let head = repository.head();
+    if head.is_err()
+        && let Some(format) = repository.config_snapshot().string("extensions.refStorage")
+        && **format == *b"reftable"
+    {
+        return Err(Unsupported::Reftable.into());
+    }
+    let head = head?;
     if head.is_unborn() {
         return Ok(None);
     }

@@ -5,6 +5,7 @@
 //! filter, the blob that Git would record of a file is unknown, and its own contents are used.
 
 use std::collections::HashSet;
+use std::error::Error;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
@@ -14,13 +15,15 @@ use gix::attrs::StateRef;
 use gix::attrs::search::Outcome;
 use gix::bstr::{BStr, BString, ByteSlice};
 use gix::config::source::Kind;
+use gix::filter::plumbing::encoding::Encoding;
 use gix::index::State;
 use gix::index::entry::Mode;
 use gix::open::Options;
 use gix::sec::identity::is_path_owned_by_current_user;
 use gix::worktree::stack::state::attributes::Source;
 
-use crate::GitResult;
+use crate::errors::Unsupported;
+use crate::{GitResult, to_path};
 
 /// Settings that override the configuration: objects are not replaced by `git replace`, and all
 /// metadata of files is trusted.
@@ -60,7 +63,15 @@ fn open_trusting(path: &Path, is_trusted: bool) -> GitResult<Repository> {
         return Err(NoRepository(path.to_owned()).into());
     }
     let options = Options::default().config_overrides(SETTINGS).cli_overrides(parameters()?);
-    let mut repository = gix::open_opts(path, options.clone())?;
+    let mut repository = gix::open_opts(path, options.clone()).map_err(|error| {
+        let git = path.join(".git");
+        let is_empty = git.is_dir() && git.join("HEAD").symlink_metadata().is_err();
+        if is_empty {
+            Unsupported::NoHead(git).into()
+        } else {
+            Box::<dyn Error + Send + Sync>::from(error)
+        }
+    })?;
     if !is_own(path, &repository) {
         if !is_trusted && !is_safe(path, &repository) {
             return Err(Untrusted(path.to_owned()).into());
@@ -236,12 +247,56 @@ fn disarm(repository: &mut Repository) -> GitResult<()> {
 /// The filter of Git LFS, which needs no program here.
 pub(super) const LFS: &str = "lfs";
 
+/// An attribute of the files of a work tree.
+struct Attribute<'a> {
+    stack: gix::AttributeStack<'a>,
+    outcome: Outcome,
+}
+
+impl<'a> Attribute<'a> {
+    fn of(repository: &'a Repository, index: &State, name: &str) -> GitResult<Self> {
+        let stack = repository.attributes_only(index, Source::WorktreeThenIdMapping)?;
+        let outcome = stack.selected_attribute_matches([name]);
+        Ok(Self { stack, outcome })
+    }
+
+    /// The value that a file has, if it is a word.
+    fn value(&mut self, path: &BStr) -> GitResult<Option<String>> {
+        self.stack.at_entry(path, Some(Mode::FILE))?.matching_attributes(&mut self.outcome);
+        Ok(self.outcome.iter_selected().find_map(|found| match found.assignment.state {
+            StateRef::Value(name) => Some(name.as_bstr().to_string()),
+            StateRef::Set | StateRef::Unset | StateRef::Unspecified => None,
+        }))
+    }
+}
+
+/// Returns the cause why files of a work tree cannot be compared with their blobs, or converted to them, if it is known. `files` are
+/// relative to the top.
+pub(super) fn unsupported<'p>(
+    repository: &Repository,
+    index: &State,
+    files: impl Iterator<Item = &'p BStr>,
+) -> GitResult<Option<Unsupported>> {
+    if repository.submodules().is_err() {
+        return Ok(Some(Unsupported::Modules));
+    }
+    let mut encodings = Attribute::of(repository, index, "working-tree-encoding")?;
+    for path in files {
+        if let Some(encoding) = encodings.value(path)?
+            && Encoding::for_label(encoding.as_bytes()).is_none()
+        {
+            let file = to_path(path);
+            return Ok(Some(Unsupported::Encoding { file, encoding }));
+        }
+    }
+    Ok(None)
+}
+
 /// The filters that attributes give to the files of a work tree.
 pub(super) struct Drivers<'a> {
     /// Those that the configuration has a program for.
     programs: HashSet<BString>,
-    stack: gix::AttributeStack<'a>,
-    outcome: Outcome,
+    filters: Attribute<'a>,
 }
 
 impl<'a> Drivers<'a> {
@@ -250,18 +305,12 @@ impl<'a> Drivers<'a> {
         let sections = config.plumbing().sections_by_name(SECTION).into_iter().flatten();
         let names = sections.filter_map(|it| it.header().subsection_name().map(BStr::to_owned));
         let programs = names.collect();
-        let stack = repository.attributes_only(index, Source::WorktreeThenIdMapping)?;
-        let outcome = stack.selected_attribute_matches([SECTION]);
-        Ok(Self { programs, stack, outcome })
+        Ok(Self { programs, filters: Attribute::of(repository, index, SECTION)? })
     }
 
     /// The filter of a file, if it has one.
     pub(super) fn of_file(&mut self, path: &BStr) -> GitResult<Option<String>> {
-        self.stack.at_entry(path, Some(Mode::FILE))?.matching_attributes(&mut self.outcome);
-        Ok(self.outcome.iter_selected().find_map(|found| match found.assignment.state {
-            StateRef::Value(name) => Some(name.as_bstr().to_string()),
-            _ => None,
-        }))
+        self.filters.value(path)
     }
 
     /// Whether a filter is a program here.

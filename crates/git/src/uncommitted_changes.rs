@@ -22,7 +22,7 @@ use gix::{ObjectId, Repository};
 
 use super::discovery::top;
 use super::lfs::LfsPointer;
-use super::opening::{Drivers, LFS, is_repository, own_index};
+use super::opening::{Drivers, LFS, is_repository, own_index, unsupported};
 use super::submodules::{blob, object, tree_of};
 use super::{GitResult, to_path};
 
@@ -95,6 +95,20 @@ impl Changes {
 /// Finds the changes on the disk, and those that are staged: no setting and no flag of the index hides one. What a sparse checkout
 /// leaves out does not differ.
 pub(super) fn changes(
+    repository: &Repository,
+    commit: Option<ObjectId>,
+    dir: &Path,
+) -> GitResult<Changes> {
+    find_changes(repository, commit, dir).map_err(|error| {
+        let cause = own_index(repository).and_then(|index| {
+            let files = index.entries().iter().filter(|entry| entry.mode.contains(Mode::FILE));
+            unsupported(repository, &index, files.map(|entry| entry.path(&index)))
+        });
+        cause.ok().flatten().map_or(error, Into::into)
+    })
+}
+
+fn find_changes(
     repository: &Repository,
     commit: Option<ObjectId>,
     dir: &Path,

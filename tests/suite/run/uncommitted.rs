@@ -445,3 +445,54 @@ fn a_tree_in_a_repository_over_files_of_the_task_is_refused() {
         }
     }
 }
+
+#[test]
+fn a_file_whose_encoding_is_not_known_is_named() {
+    for encoding in ["UTF-32", "CP437", "UTF-16LE-BOM"] {
+        let lab = showing("TREE('.:data')").file("data/x", "x\n").commit();
+        let rule = format!("data/* text working-tree-encoding={encoding}\n");
+        let mut lab = lab.file(".gitattributes", rule);
+        for name in ["data/new", "data/x"] {
+            lab = lab.file(name, "y\n");
+            let refused = lab.ce_run(&["--dirty"]).exit(2).says("\"data/");
+            let refused = refused.says(&format!("working-tree-encoding={encoding}"));
+            refused.says("out of .gitattributes");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_read_of_a_repository_is_named_with_advice() {
+    let write = |path: &Path, text: &str| fs::write(path, text).unwrap();
+    for (state, told, hint) in [
+        ("empty", ".git has no HEAD", "git init"),
+        ("modules", ".gitmodules cannot be parsed", "git config --file .gitmodules --list"),
+        ("reftable", "in the format reftable", "git refs migrate --ref-format=files"),
+    ] {
+        let lab = lab(Library::Plain);
+        let git = lab.path("task/.git");
+        match state {
+            "empty" => {
+                fs::remove_dir_all(&git).unwrap();
+                fs::create_dir(&git).unwrap();
+            }
+            "modules" => write(&lab.path("task/.gitmodules"), "[submodule \"x\n"),
+            _ => {
+                append(&git.join("config"), "[extensions]\n\trefStorage = reftable\n");
+                // As Git writes it for others.
+                write(&git.join("HEAD"), "ref: refs/heads/.invalid\n");
+            }
+        }
+        for options in [&[][..], &["--dirty"]] {
+            lab.ce_run(options).exit(2).says(told).says(hint);
+        }
+    }
+}
+
+#[test]
+fn a_line_break_in_the_name_of_a_change_is_quoted() {
+    let lab = showing("TREE('.:data')").file("data/x", "x\n").commit().file("data/a\nb", "");
+    let told = r#""data/a\nb" has uncommitted changes"#;
+    lab.ce_run(&["--dirty"]).exit(0).says(&format!("not stored: {told}"));
+    lab.ce_run(&[]).exit(2).says(r#"uncommitted changes: "data/a\nb""#);
+}

@@ -698,7 +698,11 @@ const MAX_NAMED: usize = 10;
 
 /// Lists the first files, and counts the others.
 pub fn listed(paths: &[PathBuf]) -> String {
-    let mut names: Vec<String> = paths.iter().map(|it| it.display().to_string()).collect();
+    let name = |path: &PathBuf| {
+        let name = path.display().to_string();
+        if name.contains(char::is_control) { format!("{name:?}") } else { name }
+    };
+    let mut names: Vec<String> = paths.iter().map(name).collect();
     if names.len() > MAX_NAMED {
         let more = names.split_off(MAX_NAMED - 1).len();
         names.push(format!("and {more} more"));
