@@ -14,9 +14,9 @@ use gix::ObjectId;
 use gix::hashtable;
 use gix::objs::tree::EntryKind;
 
+use super::attributes::CommitAttributes;
 use super::draft::{self, Draft, NestedDraft, TreeEntry};
 use super::errors::SnapshotError;
-use super::lfs_files::CommitAttributes;
 use super::submodules::{self, Repositories, tree_of};
 use super::{GitResult, from, object_id, revision, top};
 use ce_model::digest;

@@ -22,7 +22,8 @@ use gix::worktree::stack::state::attributes::Source;
 use gix::{ObjectId, Repository};
 
 use super::GitResult;
-use super::opening::{NoRepository, is_repository, own_index, unsupported};
+use super::attributes::unsupported;
+use super::opening::{NoRepository, is_repository, own_index};
 use super::submodules::{blob, object, tree_of};
 use super::uncommitted_changes::{Changes, changes};
 

@@ -8,7 +8,7 @@ use std::{io, iter};
 use gix::Repository;
 
 use crate::GitResult;
-use crate::opening::{NoRepository, Untrusted};
+use crate::opening::{NoRepository, Unsupported, Untrusted};
 use ce_model::digest::SHORT;
 use ce_model::exit::Explain;
 use ce_model::system_hints;
@@ -65,41 +65,6 @@ impl Explain for UnreadableRepository {
             Self::Untrusted(top) => hint_to_trust(top.display()),
             Self::Git { source, .. } => hint_for_unreadable(&**source).to_owned(),
         })
-    }
-}
-
-/// Something in a repository that cannot be read here, though Git may.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum Unsupported {
-    /// A `.git` is there, and Git's data is not in it.
-    #[error("{} has no HEAD", .0.display())]
-    NoHead(PathBuf),
-    /// References are kept in another format.
-    #[error("it keeps its references in the format reftable")]
-    Reftable,
-    /// The file `.gitmodules` has a mistake.
-    #[error("its file .gitmodules cannot be parsed")]
-    Modules,
-    /// An encoding of files is not known.
-    #[error("{file:?} has the attribute working-tree-encoding={encoding}, which is not known here")]
-    Encoding {
-        /// The file, relative to the top of its work tree.
-        file: PathBuf,
-        /// The encoding.
-        encoding: String,
-    },
-}
-
-impl Unsupported {
-    const fn hint(&self) -> &'static str {
-        match self {
-            Self::NoHead(_) => "git init there makes it a repository; or remove it",
-            Self::Reftable => "git refs migrate --ref-format=files",
-            Self::Modules => "git config --file .gitmodules --list says in which line",
-            Self::Encoding { .. } => {
-                "take working-tree-encoding of it out of .gitattributes, or name another encoding, such as UTF-16LE or ISO-8859-1"
-            }
-        }
     }
 }
 

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use super::commit_snapshot::Snapshot;
 use super::draft::Draft;
-use super::errors::{Unsupported, hint_for_unreadable, hint_to_trust};
-use super::opening::{NoRepository, Untrusted, index_path};
+use super::errors::{hint_for_unreadable, hint_to_trust};
+use super::opening::{NoRepository, Unsupported, Untrusted, index_path};
 use super::submodules::{Repositories, object, tree_of};
 use super::uncommitted_changes::{self, Changes};
 use super::{GitResult, from, object_id, open, top};

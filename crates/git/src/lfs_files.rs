@@ -7,22 +7,15 @@ use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
 
-use gix::attrs::search::{MetadataCollection, Outcome};
-use gix::attrs::{Search, StateRef};
-use gix::bstr::{BStr, ByteSlice};
-use gix::glob::pattern::Case;
 use gix::objs::tree::EntryKind;
 
+use super::attributes::{ATTRIBUTES, CommitAttributes, LFS};
 use super::commit_snapshot::{PathStep, Snapshot, TreePath};
 use super::draft::TreeEntry;
 use super::errors::SnapshotError;
 use super::lfs::{LfsPointer, LfsStore};
-use super::opening::LFS;
 use ce_files::cache::{Cache, FileStat, Table};
 use ce_model::exit::Explain;
-
-/// The file of a directory with the attributes of files there and below.
-const ATTRIBUTES: &str = ".gitattributes";
 
 /// The most verified objects that are in the cache.
 const MAX_VERIFIED: usize = 4096;
@@ -94,52 +87,6 @@ fn is_verified(
         table.insert(&key, &stat, &());
     }
     is_object
-}
-
-/// The attributes that the files around a directory, and in it, give to files there.
-#[derive(Clone, Default)]
-pub(super) struct CommitAttributes {
-    search: Search,
-    names: MetadataCollection,
-    /// One of the files with attributes names filters.
-    names_filters: bool,
-}
-
-impl std::fmt::Debug for CommitAttributes {
-    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        to.debug_struct("CommitAttributes").finish_non_exhaustive()
-    }
-}
-
-impl CommitAttributes {
-    /// Adds the attributes that a directory has, given by its path in the repository.
-    fn add(&mut self, dir: &Path, contents: &[u8]) {
-        let (source, is_root) = (dir.join(ATTRIBUTES), dir.as_os_str().is_empty());
-        let root = Some(Path::new(""));
-        // Git passes over lines that it cannot read, too.
-        drop(self.search.add_patterns_buffer(contents, source, root, &mut self.names, is_root));
-        self.names_filters |= contents.contains_str("filter");
-    }
-
-    /// The filter of a file.
-    fn filter_of(&self, path: &Path) -> Option<String> {
-        if !self.names_filters {
-            return None;
-        }
-        let mut outcome = Outcome::default();
-        outcome.initialize_with_selection(&self.names, ["filter"]);
-        let path: &BStr = path.as_os_str().as_encoded_bytes().as_bstr();
-        self.search.pattern_matching_relative_path(
-            path,
-            Case::Sensitive,
-            Some(false),
-            &mut outcome,
-        );
-        outcome.iter_selected().find_map(|found| match found.assignment.state {
-            StateRef::Value(name) => Some(name.as_bstr().to_string()),
-            StateRef::Set | StateRef::Unset | StateRef::Unspecified => None,
-        })
-    }
 }
 
 impl Snapshot {

@@ -3,6 +3,7 @@
 //! Repositories are never changed. Tasks and the storage are unknown here, except for the place of
 //! the names that workflows read.
 
+mod attributes;
 mod command;
 mod commit_snapshot;
 mod config;

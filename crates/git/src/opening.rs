@@ -4,26 +4,19 @@
 //! External filters are programs that the configuration names, and attributes give to files. None is ever started here: without its
 //! filter, the blob that Git would record of a file is unknown, and its own contents are used.
 
-use std::collections::HashSet;
 use std::error::Error;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use gix::Repository;
-use gix::attrs::StateRef;
-use gix::attrs::search::Outcome;
-use gix::bstr::{BStr, BString, ByteSlice};
+use gix::bstr::{BString, ByteSlice};
 use gix::config::source::Kind;
-use gix::filter::plumbing::encoding::Encoding;
 use gix::index::State;
-use gix::index::entry::Mode;
 use gix::open::Options;
 use gix::sec::identity::is_path_owned_by_current_user;
-use gix::worktree::stack::state::attributes::Source;
 
-use crate::errors::Unsupported;
-use crate::{GitResult, to_path};
+use crate::GitResult;
 
 /// Settings that override the configuration: objects are not replaced by `git replace`, and all
 /// metadata of files is trusted.
@@ -43,6 +36,42 @@ pub(super) struct Untrusted(pub(super) PathBuf);
 #[derive(Debug, thiserror::Error)]
 #[error("{} is not in a Git repository", .0.display())]
 pub(super) struct NoRepository(pub(super) PathBuf);
+
+/// Something in a repository that cannot be read here, though Git may.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unsupported {
+    /// A `.git` is there, and Git's data is not in it.
+    #[error("{} has no HEAD", .0.display())]
+    NoHead(PathBuf),
+    /// References are kept in another format.
+    #[error("it keeps its references in the format reftable")]
+    Reftable,
+    /// The file `.gitmodules` has a mistake.
+    #[error("its file .gitmodules cannot be parsed")]
+    Modules,
+    /// An encoding of files is not known.
+    #[error("{file:?} has the attribute working-tree-encoding={encoding}, which is not known here")]
+    Encoding {
+        /// The file, relative to the top of its work tree.
+        file: PathBuf,
+        /// The encoding.
+        encoding: String,
+    },
+}
+
+impl Unsupported {
+    /// What to try.
+    pub(super) const fn hint(&self) -> &'static str {
+        match self {
+            Self::NoHead(_) => "git init there makes it a repository; or remove it",
+            Self::Reftable => "git refs migrate --ref-format=files",
+            Self::Modules => "git config --file .gitmodules --list says in which line",
+            Self::Encoding { .. } => {
+                "take working-tree-encoding of it out of .gitattributes, or name another encoding, such as UTF-16LE or ISO-8859-1"
+            }
+        }
+    }
+}
 
 /// Opens a repository, given by the top of its work tree or by its own directory.
 ///
@@ -212,8 +241,8 @@ fn word(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     }
 }
 
-/// The section of the configuration.
-const SECTION: &str = "filter";
+/// The section of the configuration about filters.
+pub(super) const SECTION: &str = "filter";
 
 /// The keys of a filter that name a program, or ask for one.
 const KEYS: [&str; 4] = ["clean", "smudge", "process", "required"];
@@ -242,81 +271,6 @@ fn disarm(repository: &mut Repository) -> GitResult<()> {
     }
     config.commit()?;
     Ok(())
-}
-
-/// The filter of Git LFS, which needs no program here.
-pub(super) const LFS: &str = "lfs";
-
-/// An attribute of the files of a work tree.
-struct Attribute<'a> {
-    stack: gix::AttributeStack<'a>,
-    outcome: Outcome,
-}
-
-impl<'a> Attribute<'a> {
-    fn of(repository: &'a Repository, index: &State, name: &str) -> GitResult<Self> {
-        let stack = repository.attributes_only(index, Source::WorktreeThenIdMapping)?;
-        let outcome = stack.selected_attribute_matches([name]);
-        Ok(Self { stack, outcome })
-    }
-
-    /// The value that a file has, if it is a word.
-    fn value(&mut self, path: &BStr) -> GitResult<Option<String>> {
-        self.stack.at_entry(path, Some(Mode::FILE))?.matching_attributes(&mut self.outcome);
-        Ok(self.outcome.iter_selected().find_map(|found| match found.assignment.state {
-            StateRef::Value(name) => Some(name.as_bstr().to_string()),
-            StateRef::Set | StateRef::Unset | StateRef::Unspecified => None,
-        }))
-    }
-}
-
-/// Returns the cause why files of a work tree cannot be compared with their blobs, or converted to them, if it is known. `files` are
-/// relative to the top.
-pub(super) fn unsupported<'p>(
-    repository: &Repository,
-    index: &State,
-    files: impl Iterator<Item = &'p BStr>,
-) -> GitResult<Option<Unsupported>> {
-    if repository.submodules().is_err() {
-        return Ok(Some(Unsupported::Modules));
-    }
-    let mut encodings = Attribute::of(repository, index, "working-tree-encoding")?;
-    for path in files {
-        if let Some(encoding) = encodings.value(path)?
-            && Encoding::for_label(encoding.as_bytes()).is_none()
-        {
-            let file = to_path(path);
-            return Ok(Some(Unsupported::Encoding { file, encoding }));
-        }
-    }
-    Ok(None)
-}
-
-/// The filters that attributes give to the files of a work tree.
-pub(super) struct Drivers<'a> {
-    /// Those that the configuration has a program for.
-    programs: HashSet<BString>,
-    filters: Attribute<'a>,
-}
-
-impl<'a> Drivers<'a> {
-    pub(super) fn of(repository: &'a Repository, index: &State) -> GitResult<Self> {
-        let config = repository.config_snapshot();
-        let sections = config.plumbing().sections_by_name(SECTION).into_iter().flatten();
-        let names = sections.filter_map(|it| it.header().subsection_name().map(BStr::to_owned));
-        let programs = names.collect();
-        Ok(Self { programs, filters: Attribute::of(repository, index, SECTION)? })
-    }
-
-    /// The filter of a file, if it has one.
-    pub(super) fn of_file(&mut self, path: &BStr) -> GitResult<Option<String>> {
-        self.filters.value(path)
-    }
-
-    /// Whether a filter is a program here.
-    pub(super) fn is_program(&self, filter: &str) -> bool {
-        self.programs.contains(filter.as_bytes().as_bstr())
-    }
 }
 
 #[cfg(test)]

@@ -20,9 +20,10 @@ use gix::worktree::IndexPersistedOrInMemory;
 use gix::worktree::stack::state::ignore;
 use gix::{ObjectId, Repository};
 
+use super::attributes::{Drivers, LFS, unsupported};
 use super::discovery::top;
 use super::lfs::LfsPointer;
-use super::opening::{Drivers, LFS, is_repository, own_index, unsupported};
+use super::opening::{is_repository, own_index};
 use super::submodules::{blob, object, tree_of};
 use super::{GitResult, to_path};
 
