@@ -49,8 +49,7 @@ impl<'a> Beliefs<'a> {
 
     /// Checks that a result is attested by as many as required, and not revoked.
     pub(super) fn check(&self, entry: &Entry, record: &Record) -> Result<(), RefusedFor> {
-        let outputs = record.outputs();
-        if let Some(reason) = self.revoked.trusted.reason(entry, &outputs) {
+        if let Some(reason) = self.revoked.trusted.reason_of(entry, record) {
             return Err(RefusedFor::Revoked { reason: reason.to_owned() });
         }
         if let Record::Job(job) = record
@@ -64,7 +63,8 @@ impl<'a> Beliefs<'a> {
             (Record::Table(_), _) => Err(RefusedFor::Table),
             (Record::Call(call), required) => {
                 let (path, call) = (entry.record(), call_identity(call));
-                let attested = self.evidence.attested(&self.trust, (&call, owner(&path)), &outputs);
+                let attested =
+                    self.evidence.attested(&self.trust, (&call, owner(&path)), &record.outputs());
                 if attested.by.agreeing.len() >= required {
                     Ok(())
                 } else {

@@ -7,8 +7,8 @@ use ce_git::{BlobHash, LfsPointer, Mirror, PackWriter, UnwrittenTree};
 use ce_model::digest::{Blake3, ObjectId};
 use ce_storage::records::{CallRecord, Origin};
 use ce_storage::{
-    Entry, ExpectedFile, Record, ResultName, Revocation, Storage, StorageError, Survey, large_name,
-    ledger_file,
+    Entry, ExpectedFile, Record, ResultName, Revocation, RevocationIndex, Storage, StorageError,
+    Survey, large_name, ledger_file,
 };
 use rayon::prelude::*;
 
@@ -42,6 +42,8 @@ pub(super) struct Selection<'a> {
     pub(super) files: UnwrittenTree,
     /// Revocations, and records in whose places the repository has others: these may be known there, too.
     pub(super) compared: Vec<(String, Vec<u8>)>,
+    /// What this storage knows to be revoked.
+    revocations: RevocationIndex,
     /// The results that are revoked as they stand here, by their short names, with the reasons.
     revoked: BTreeMap<String, String>,
     /// Whether the executions of calls that the repository has already are added to the ledger.
@@ -81,6 +83,7 @@ impl<'a> Selection<'a> {
             files: UnwrittenTree::new(),
             compared: Vec::new(),
             revoked: revocations.revoked_in(storage)?,
+            revocations: revocations.clone(),
             attest: request.attest,
             facts: request.facts,
             attested: None,
@@ -201,7 +204,8 @@ impl<'a> Selection<'a> {
             let (call, reason) = job.calls.iter().find_map(revoked)?;
             return Some(Withheld::RevokedCall { call, reason });
         }
-        revoked(&result.entry.short()).map(|(_, reason)| Withheld::Revoked { reason })
+        let reason = self.revocations.reason_of(&result.entry, &result.record)?.to_owned();
+        Some(Withheld::Revoked { reason })
     }
 
     /// Writes a revocation, if the repository does not have it.

@@ -19,7 +19,6 @@ use super::terminal::without_controls;
 use super::{Failures, Progress, Reporter, TICK, harmless, say};
 use ce_evaluate::session::{Observer, Progression, Session};
 use ce_evaluate::{Evaluation, Event, How, WorkerEvent};
-use ce_model::digest::Digest;
 use ce_model::exit::{Error, Exit};
 use ce_model::humanize::counted;
 use ce_model::plan::CallId;
@@ -510,8 +509,13 @@ pub fn revoked_results(evaluation: &Evaluation) -> Vec<String> {
     for outcome in evaluation.outcomes() {
         let Some(outputs) = outcome.known() else { continue };
         let is_again = outcome.how() == How::Executed;
-        let digests: Vec<Digest> = outputs.files.iter().map(|it| it.digest).collect();
-        if let Some(reason) = revocations.reason(&Entry::Call(outputs.name.clone()), &digests) {
+        let entry = Entry::Call(outputs.name.clone());
+        let record = evaluation.storage.records().read_fitting(&entry).ok().flatten();
+        let reason = match &record {
+            Some(record) if !is_again => revocations.reason_of(&entry, record),
+            _ => revocations.reason(&entry, &outputs.digests()),
+        };
+        if let Some(reason) = reason {
             revoked.insert(outputs.name.short(), (reason, is_again));
         }
     }

@@ -267,3 +267,41 @@ fn a_pull_knows_what_the_storage_knows_to_be_revoked() {
     let told = pull(&lab, &[], "mine", "other.git").exit(0);
     told.shows(&format!("{name} stays there: it is revoked: the disk was full"));
 }
+
+/// What is found out about an execution counts for all results that were taken over from it.
+#[test]
+fn what_is_said_of_an_original_counts_for_its_copies() {
+    let lab = lab();
+    lab.git("task", &["config", "compeval.takeover", "tree"]);
+    evaluate(&lab, "storage").exit(0).called(vec!["once", "twice"]);
+    let [original, _] = twice_in(&lab, "storage");
+    let lab = lab.file("README", "more").commit_again();
+    evaluate(&lab, "storage").exit(0).called(vec![]).says("2 taken over");
+    let copy = original.replace(original.split('/').nth(1).unwrap(), &head(&lab));
+    // A deviating audit of the original.
+    salt(&lab, "salt\n");
+    lab.run("ce", &["audit", "--no-isolate", "../storage", &original])
+        .exit(1)
+        .called(vec!["twice"]);
+    let log = lab.run("ce", &["log", "--json", "--attested", "../storage"]).exit(0).stdout;
+    let line = log.lines().find(|it| it.contains(&format!("\"{copy}\""))).unwrap();
+    assert!(line.contains(r#""differing":["here"]"#), "{line}");
+    // A revocation of it.
+    let because = ["--revoke", &original, "--because", "the disk was full"];
+    push(&lab, &because, "storage", "results.git").exit(0);
+    let told = evaluate(&lab, "storage").exit(0).called(vec![]);
+    told.says(&format!("warning: the result {copy} is revoked: the disk was full"));
+}
+
+/// The first twelve digits of the present commit.
+fn head(lab: &Lab) -> String {
+    lab.git("task", &["rev-parse", "HEAD"])[..12].to_owned()
+}
+
+/// The name of the only call of `twice` in a storage, and of its file.
+fn twice_in(lab: &Lab, storage: &str) -> [String; 2] {
+    let files = crate::lab::files(&lab.path(storage)).into_keys();
+    let file = files.into_iter().find(|it| it.starts_with("c_twice/") && it.contains("/00/"));
+    let file = file.unwrap();
+    [file.replace("/00/", "/"), file]
+}

@@ -148,7 +148,7 @@ impl Revocation {
 }
 
 /// Revocations, by the short names of the results that they are about.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct RevocationIndex {
     of_result: HashMap<String, Vec<Revocation>>,
 }
@@ -171,6 +171,16 @@ impl RevocationIndex {
     pub fn reason(&self, entry: &Entry, outputs: &[Digest]) -> Option<&str> {
         let mut all = self.of_result.get(&entry.short()).into_iter().flatten();
         all.find(|it| it.is_about(outputs)).map(|it| it.record.reason.as_str())
+    }
+
+    /// The reason why a recorded result is revoked, if it is: itself, or the one that it was taken over from, with the same outputs.
+    pub fn reason_of(&self, entry: &Entry, record: &Record) -> Option<&str> {
+        let outputs = record.outputs();
+        self.reason(entry, &outputs).or_else(|| {
+            let Record::Call(call) = record else { return None };
+            let original = Entry::of_short(call.origin.taken_over()?)?;
+            self.reason(&original, &outputs)
+        })
     }
 
     /// The first of these results, by their short names, of which any outputs are revoked, and the reason.
