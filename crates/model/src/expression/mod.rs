@@ -267,7 +267,15 @@ fn without_inputs(task: &Task, id: NodeId) -> ExpressionNode {
         Node::Points(sweep) | Node::Sweep { sweep, .. } => {
             rule_files(&SweepRules::from(&task.sweeps[sweep.index()]))
         }
-        _ => Vec::new(),
+        Node::Computation { .. }
+        | Node::Input(_)
+        | Node::Literal(_)
+        | Node::File(_)
+        | Node::Text(_)
+        | Node::Tree { .. }
+        | Node::Member { .. }
+        | Node::All { .. }
+        | Node::Bound(_) => Vec::new(),
     };
     let (value, outputs) = (value.into(), outputs.map(Slice::written));
     ExpressionNode { kind, value, files, inputs: Vec::new(), outputs }
@@ -341,7 +349,13 @@ fn own_names(node: &ExpressionNode, signatures: &Signatures) -> Option<Vec<Strin
         NodeKind::Computation => signature(node, signatures)?.outputs.clone()?,
         NodeKind::Tree => names(&TREE_OUTPUTS)?,
         NodeKind::Sweep => names(&SWEEP_OUTPUTS)?,
-        _ => names(&[VALUE])?,
+        NodeKind::Input
+        | NodeKind::Literal
+        | NodeKind::File
+        | NodeKind::Text
+        | NodeKind::Member
+        | NodeKind::All
+        | NodeKind::Points => names(&[VALUE])?,
     };
     let numbers = match (&node.outputs, node.kind) {
         (Some(slice), _) => slice.resolve(&made).0.numbers().map(usize::from).collect(),

@@ -327,7 +327,12 @@ impl ScopeWalk<'_> {
                 let problems = self.rules.get(&id).map(SweepRules::points_problems);
                 self.add(id, node, problems.unwrap_or_default());
             }
-            _ => {}
+            NodeKind::Literal
+            | NodeKind::File
+            | NodeKind::Text
+            | NodeKind::Tree
+            | NodeKind::Member
+            | NodeKind::All => {}
         }
         for input in &node.inputs {
             self.enter(input.node, scope);

@@ -198,7 +198,14 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
                 }
                 Node::Sweep { .. } => SWEEP_OUTPUTS.get(usize::from(number)).copied(),
                 Node::Tree { .. } => TREE_OUTPUTS.get(usize::from(number)).copied(),
-                _ => Some(VALUE),
+                Node::Input(_)
+                | Node::Literal(_)
+                | Node::File(_)
+                | Node::Text(_)
+                | Node::Member { .. }
+                | Node::All { .. }
+                | Node::Bound(_)
+                | Node::Points(_) => Some(VALUE),
             };
             // A number of a wrong slice may be that of no output.
             passed.extend(name.map(str::to_owned));

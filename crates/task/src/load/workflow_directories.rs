@@ -68,6 +68,14 @@ fn named(
     named
 }
 
+/// What a directory says of its node, unless it is wrong.
+enum OwnPart {
+    /// It reads no other node.
+    Leaf(Option<NodeId>),
+    /// It reads others.
+    Operation(Option<NodeOperation>),
+}
+
 /// The result of entering a directory.
 enum Visited<D> {
     Node(Option<NodeId>),
@@ -172,43 +180,53 @@ impl<'a, 'b, S: TaskSource> WorkflowWalk<'a, 'b, S> {
             }
             _ => return self.done(key, None),
         };
-        let maker = match kind {
+        match self.own_part(&dir, scope, &entries, kind, &value) {
+            OwnPart::Leaf(node) => self.done(key, node),
+            OwnPart::Operation(operation) => self.frame(dir, key, &entries, operation),
+        }
+    }
+
+    /// Reads what a directory says of its node, without the nodes that this one reads.
+    fn own_part(
+        &mut self,
+        dir: &S::Dir,
+        scope: ScopeId,
+        entries: &NodeEntries,
+        kind: NodeKind,
+        value: &str,
+    ) -> OwnPart {
+        let nodes = &mut self.nodes;
+        let leaf = match kind {
             NodeKind::Computation => {
-                let computations = self.nodes.computations(&dir, scope, &value);
-                self.nodes
-                    .note(&dir, "value", computations)
-                    .flatten()
-                    .map(NodeOperation::Computation)
+                let computations = nodes.computations(dir, scope, value);
+                let computations = nodes.note(dir, "value", computations).flatten();
+                return OwnPart::Operation(computations.map(NodeOperation::Computation));
             }
             NodeKind::Tree => {
-                let name = self.nodes.template(&dir, scope, &value);
-                self.nodes.note(&dir, "value", name).flatten().map(NodeOperation::Tree)
+                let name = nodes.template(dir, scope, value);
+                let name = nodes.note(dir, "value", name).flatten();
+                return OwnPart::Operation(name.map(NodeOperation::Tree));
             }
             NodeKind::Member => {
-                let path = self.nodes.template(&dir, scope, &value);
-                self.nodes.note(&dir, "value", path).flatten().map(NodeOperation::Member)
+                let path = nodes.template(dir, scope, value);
+                let path = nodes.note(dir, "value", path).flatten();
+                return OwnPart::Operation(path.map(NodeOperation::Member));
             }
-            NodeKind::All => Some(NodeOperation::All),
+            NodeKind::All => return OwnPart::Operation(Some(NodeOperation::All)),
             NodeKind::Sweep => {
-                let files = self.nodes.sweep_files(&dir, &entries, &value);
-                Some(NodeOperation::Sweep(Box::new(files)))
+                let files = nodes.sweep_files(dir, entries, value);
+                return OwnPart::Operation(Some(NodeOperation::Sweep(Box::new(files))));
             }
-            leaf => {
-                let node = match leaf {
-                    NodeKind::Input => self.nodes.input(scope, &value),
-                    NodeKind::File => self.nodes.file(&dir, scope, &value),
-                    NodeKind::Text => self.nodes.text(&dir, scope),
-                    NodeKind::Points => Ok(self.nodes.points(&dir, &entries, &value)),
-                    _ => {
-                        self.nodes.template(&dir, scope, &value).map(|name| name.map(Node::Literal))
-                    }
-                };
-                let node = self.nodes.note(&dir, "value", node).flatten();
-                let node = node.map(|node| self.nodes.intern(node));
-                return self.done(key, node);
+            NodeKind::Input => nodes.input(scope, value),
+            NodeKind::File => nodes.file(dir, scope, value),
+            NodeKind::Text => nodes.text(dir, scope),
+            NodeKind::Points => Ok(nodes.points(dir, entries, value)),
+            NodeKind::Literal => {
+                nodes.template(dir, scope, value).map(|name| name.map(Node::Literal))
             }
         };
-        self.frame(dir, key, &entries, maker)
+        let leaf = nodes.note(dir, "value", leaf).flatten();
+        OwnPart::Leaf(leaf.map(|node| nodes.intern(node)))
     }
 
     /// Notes the names that definitions give to a directory.
