@@ -338,7 +338,6 @@ fn tell_failure(tells: &OwnedFd, failed: StepError) -> u8 {
 
 /// Prepares the namespaces, hands them to all tasks of this host, and waits until these have ended. `tells` gets the reason why the process
 /// that makes mounts has failed.
-#[expect(clippy::too_many_arguments, reason = "they are what the holder has of its task")]
 fn hold(
     listener: &UnixListener,
     spec: &SandboxSpec,
