@@ -591,7 +591,7 @@ impl PathStep {
     }
 
     /// The draft of the innermost repository.
-    fn draft(&self) -> Option<&Draft> {
+    pub(super) fn draft(&self) -> Option<&Draft> {
         self.upwards().find(|step| step.root)?.draft.as_deref()
     }
 }

@@ -134,6 +134,19 @@ impl Snapshot {
         Ok(found)
     }
 
+    /// Returns the files with attributes around a pointer that a draft changes: they decide whether it stands for an object. Their paths
+    /// are those in the repository.
+    pub fn changed_attributes(&self, file: &TreePath) -> Result<Vec<PathBuf>, SnapshotError> {
+        let (step, inside) = (file.step(), file.inside());
+        let Some(draft) = step.draft() else { return Ok(Vec::new()) };
+        let around = inside.ancestors().skip(1).map(|dir| dir.join(ATTRIBUTES));
+        let changed: Vec<PathBuf> = around.filter(|it| draft.is_changed(it)).collect();
+        if changed.is_empty() || self.pointer(step)?.is_none() {
+            return Ok(Vec::new());
+        }
+        Ok(changed)
+    }
+
     /// Returns the filter that attributes of the commit give to a file.
     pub fn filter_of(&self, file: &TreePath) -> Result<Option<String>, SnapshotError> {
         Ok(self.attributes_of(file.step())?.filter_of(&file.inside()))
@@ -195,23 +208,27 @@ impl Snapshot {
         if attributes.filter_of(&inside).as_deref() != Some(LFS) {
             return Ok(None);
         }
+        let Some(pointer) = self.pointer(file)? else { return Ok(None) };
         let look = |repository: &gix::Repository| {
-            let size = match self.draft_size(file) {
-                Some(size) => size,
-                None => repository.find_header(file.id)?.size(),
-            };
-            Ok((size, repository.git_dir().to_owned(), repository.workdir().map(Path::to_owned)))
+            Ok((repository.git_dir().to_owned(), repository.workdir().map(Path::to_owned)))
         };
-        let looked = self.with_repository_at(file, look);
-        let (size, git_dir, top) = looked.map_err(SnapshotError::Git)?;
-        if size > LfsPointer::MAX {
-            return Ok(None);
-        }
-        let Some(pointer) = LfsPointer::parse(&self.contents(file)?) else { return Ok(None) };
+        let (git_dir, top) = self.with_repository_at(file, look).map_err(SnapshotError::Git)?;
         let store = LfsStore::of(&git_dir).map_err(SnapshotError::Git)?;
         let mut places = vec![pointer.path(&store.objects())];
         places.extend(top.map(|top| top.join(&inside)));
         let path = file.place().strip_prefix(base).unwrap_or(&inside).to_owned();
         Ok(Some(LfsFile { path, pointer, inside, places }))
+    }
+
+    /// The pointer that a file is, if it is one.
+    fn pointer(&self, file: &PathStep) -> Result<Option<LfsPointer>, SnapshotError> {
+        let size = match self.draft_size(file) {
+            Some(size) => Ok(size),
+            None => self.with_repository_at(file, |it| Ok(it.find_header(file.id)?.size())),
+        };
+        if size.map_err(SnapshotError::Git)? > LfsPointer::MAX {
+            return Ok(None);
+        }
+        Ok(LfsPointer::parse(&self.contents(file)?))
     }
 }

@@ -140,3 +140,15 @@ fn a_pointer_in_a_draft_stands_for_its_object() {
 fn draft_output(lab: &Lab) -> String {
     lab.ce_run(&["--dirty", "-q"]).exit(0).lines().into_iter().map(|it| lab.stored(it)).collect()
 }
+
+/// The commit has the same pointer, and another value.
+#[test]
+fn attributes_that_change_what_a_pointer_stands_for_are_a_change() {
+    let lab = lab(VALUES[0]);
+    fetch(&lab, LARGE);
+    let lab = lab.file("data/.gitattributes", "*.csv !filter\n");
+    assert_eq!(draft_output(&lab), pointer());
+    let lab = lab.commit_again().file("data/.gitattributes", "*.csv filter=lfs\n");
+    assert_eq!(draft_output(&lab), LARGE);
+    assert!(lab.storage().iter().all(|name| !name.starts_with("t_")), "no job is stored");
+}

@@ -289,6 +289,9 @@ impl TaskSource for Checkout {
             }
             changed.extend(changes.changed.contains(&path).then_some(path));
         }
+        if changed.is_empty() {
+            changed.extend(self.snapshot.changed_attributes(&file)?);
+        }
         // A work tree of another commit says nothing about this one.
         let is_changed = !changed.is_empty() && (self.is_draft || self.stands());
         self.changed.extend(changed.into_iter().filter(|_| is_changed));
