@@ -674,13 +674,6 @@ impl TreePath {
         self.step.is_draft
     }
 
-    /// Whether the commit of a repository around it does not record it as it is, given by the top of that repository.
-    pub fn is_uncommitted_in(&self, source: &Self) -> bool {
-        let end = source.step.place();
-        let mut inside = self.step.upwards().take_while(|step| step.place() != end);
-        self.step.is_draft || inside.any(|step| step.root && step.draft.is_some())
-    }
-
     /// Whether it is in a directory, or anywhere below.
     pub fn is_below(&self, directory: &Self) -> bool {
         // The way to it mostly leads through that very directory.

@@ -91,14 +91,27 @@ fn is_verified(
 
 impl Snapshot {
     /// Returns the files that Git LFS keeps elsewhere, of a directory and all below it, or a file itself; sorted. A file that differs in a
-    /// draft is among them if it is a pointer, as `git add` would leave it.
+    /// draft is among them if it is a pointer, as `git add` would leave it. Submodules that are not cloned are passed over.
+    pub fn lfs_files(&self, place: &TreePath) -> Result<Vec<LfsFile>, SnapshotError> {
+        self.find_lfs_files(place, false)
+    }
+
+    /// Does the same.
     ///
     /// # Errors
     ///
-    /// Fails if this clone lacks a file, as a partial clone may. Submodules that are not cloned are passed over.
-    pub fn lfs_files(&self, place: &TreePath) -> Result<Vec<LfsFile>, SnapshotError> {
-        let (is_partial, mut found) = (self.is_partial(), Vec::new());
-        let require = |is_draft: bool, id| match is_partial && !is_draft {
+    /// Fails if this clone lacks a file, as a partial clone may.
+    pub fn lfs_files_of_all(&self, place: &TreePath) -> Result<Vec<LfsFile>, SnapshotError> {
+        self.find_lfs_files(place, self.is_partial())
+    }
+
+    fn find_lfs_files(
+        &self,
+        place: &TreePath,
+        are_required: bool,
+    ) -> Result<Vec<LfsFile>, SnapshotError> {
+        let mut found = Vec::new();
+        let require = |is_draft: bool, id| match are_required && !is_draft {
             true => self.with_repository_of(id, |_| Ok(())).map_err(SnapshotError::Git),
             false => Ok(()),
         };
@@ -134,17 +147,12 @@ impl Snapshot {
         Ok(found)
     }
 
-    /// Returns the files with attributes around a pointer that a draft changes: they decide whether it stands for an object. Their paths
-    /// are those in the repository.
-    pub fn changed_attributes(&self, file: &TreePath) -> Result<Vec<PathBuf>, SnapshotError> {
-        let (step, inside) = (file.step(), file.inside());
-        let Some(draft) = step.draft() else { return Ok(Vec::new()) };
+    /// Returns the files around a path that say what attributes it has, and that differ in a draft, by their paths in the repository.
+    pub fn changed_attributes(&self, place: &TreePath) -> Vec<PathBuf> {
+        let Some(draft) = place.step().draft() else { return Vec::new() };
+        let inside = place.inside();
         let around = inside.ancestors().skip(1).map(|dir| dir.join(ATTRIBUTES));
-        let changed: Vec<PathBuf> = around.filter(|it| draft.is_changed(it)).collect();
-        if changed.is_empty() || self.pointer(step)?.is_none() {
-            return Ok(Vec::new());
-        }
-        Ok(changed)
+        around.filter(|it| draft.is_changed(it)).collect()
     }
 
     /// Returns the filter that attributes of the commit give to a file.
@@ -208,27 +216,23 @@ impl Snapshot {
         if attributes.filter_of(&inside).as_deref() != Some(LFS) {
             return Ok(None);
         }
-        let Some(pointer) = self.pointer(file)? else { return Ok(None) };
         let look = |repository: &gix::Repository| {
-            Ok((repository.git_dir().to_owned(), repository.workdir().map(Path::to_owned)))
+            let size = match self.draft_size(file) {
+                Some(size) => size,
+                None => repository.find_header(file.id)?.size(),
+            };
+            Ok((size, repository.git_dir().to_owned(), repository.workdir().map(Path::to_owned)))
         };
-        let (git_dir, top) = self.with_repository_at(file, look).map_err(SnapshotError::Git)?;
+        let looked = self.with_repository_at(file, look);
+        let (size, git_dir, top) = looked.map_err(SnapshotError::Git)?;
+        if size > LfsPointer::MAX {
+            return Ok(None);
+        }
+        let Some(pointer) = LfsPointer::parse(&self.contents(file)?) else { return Ok(None) };
         let store = LfsStore::of(&git_dir).map_err(SnapshotError::Git)?;
         let mut places = vec![pointer.path(&store.objects())];
         places.extend(top.map(|top| top.join(&inside)));
         let path = file.place().strip_prefix(base).unwrap_or(&inside).to_owned();
         Ok(Some(LfsFile { path, pointer, inside, places }))
-    }
-
-    /// The pointer that a file is, if it is one.
-    fn pointer(&self, file: &PathStep) -> Result<Option<LfsPointer>, SnapshotError> {
-        let size = match self.draft_size(file) {
-            Some(size) => Ok(size),
-            None => self.with_repository_at(file, |it| Ok(it.find_header(file.id)?.size())),
-        };
-        if size.map_err(SnapshotError::Git)? > LfsPointer::MAX {
-            return Ok(None);
-        }
-        Ok(LfsPointer::parse(&self.contents(file)?))
     }
 }

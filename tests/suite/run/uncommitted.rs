@@ -418,6 +418,23 @@ fn a_submodule_that_is_elsewhere_is_read_there_in_a_draft() {
 }
 
 #[test]
+fn a_tree_beside_changes_of_its_submodule_is_not_changed() {
+    for value in ["TREE('.:lib/src')[01]", "TREE('lib:src')[01]"] {
+        let lab = beside_library(value);
+        repository::absorb(&lab.path("task"), "lib", "../lib");
+        lab.git("task", &["add", "-A"]);
+        lab.git("task", &["commit", "-qm", "library"]);
+        lab.ce_run(&["-q"]).exit(0);
+        let committed = lab.output();
+        fs::remove_dir_all(lab.path("storage")).unwrap();
+        let lab = lab.file("lib/other", "other\n");
+        let dirty = lab.ce_run(&["--dirty", "-q", "--new-storage"]).exit(0);
+        let shown: Vec<String> = dirty.lines().into_iter().map(|it| lab.stored(it)).collect();
+        assert_eq!(shown, [committed], "{value}");
+    }
+}
+
+#[test]
 fn a_tree_that_became_a_link_is_no_directory_in_a_draft() {
     for (value, told) in [("TREE('.:data')", "data is a link"), ("TREE('.:data/in')", "data/in is")]
     {

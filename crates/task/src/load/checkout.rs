@@ -116,6 +116,13 @@ impl Checkout {
         (top != own && top.starts_with(&own)).then(|| self.inside(&top.join(".git")))
     }
 
+    /// The changed files around something that say what attributes it has: these decide whether a pointer stands for its object.
+    fn changed_attributes(&self, place: &TreePath) -> Vec<PathBuf> {
+        let top = self.repository.join(place.repository_place());
+        let changed = self.snapshot.changed_attributes(place).into_iter();
+        changed.map(|path| top.join(path)).collect()
+    }
+
     /// The changes at a path, which are looked for in all of a directory around it. A draft knows all of them.
     fn changes_at(&mut self, path: &Path, around: &Path) -> Result<Changes, HeadError> {
         let scope = if self.is_draft { &self.repository } else { around };
@@ -136,6 +143,7 @@ impl Checkout {
         let changes = self.changes_at(&real, real.parent().unwrap_or(&real))?;
         self.changed.extend(self.heads.displaced_submodule(&real, &self.task)?);
         self.changed.extend_from_slice(&changes.changed);
+        self.changed.extend(self.changed_attributes(place));
         self.ignored.extend(changes.ignored.iter().cloned());
         if place.is_draft() && self.uncommitted != Uncommitted::Evaluate {
             match place.kind() {
@@ -289,9 +297,7 @@ impl TaskSource for Checkout {
             }
             changed.extend(changes.changed.contains(&path).then_some(path));
         }
-        if changed.is_empty() {
-            changed.extend(self.snapshot.changed_attributes(&file)?);
-        }
+        changed.extend(self.changed_attributes(&file));
         // A work tree of another commit says nothing about this one.
         let is_changed = !changed.is_empty() && (self.is_draft || self.stands());
         self.changed.extend(changed.into_iter().filter(|_| is_changed));
@@ -339,8 +345,8 @@ impl TaskSource for Checkout {
         let moved = self.heads.displaced_submodule(&dir, &self.task)?.or(removed);
         self.changed.extend(moved.iter().chain(&changes.changed).cloned());
         if self.uncommitted == Uncommitted::Refuse {
-            if let Some(moved) = moved {
-                return Err(LoadFault::Uncommitted(vec![self.inside(&moved)]));
+            if let Some(moved) = &moved {
+                return Err(LoadFault::Uncommitted(vec![self.inside(moved)]));
             }
             refuse(&place, &changes)?;
         }
@@ -352,7 +358,9 @@ impl TaskSource for Checkout {
             SnapshotError::Git(_) => LoadFault::from(fault),
             fault => LoadFault::Tree { path: name.path().to_owned(), fault: fault.into() },
         })?;
-        if self.uncommitted != Uncommitted::Evaluate || !found.is_uncommitted_in(&source) {
+        // The commit of the source records neither what differs, nor another commit of a submodule in it.
+        let differs = found.is_draft() || moved.is_some_and(|moved| moved != place);
+        if self.uncommitted != Uncommitted::Evaluate || !differs {
             return Ok(recorded);
         }
         let tree = self.snapshot.id(&found)?;
@@ -366,10 +374,14 @@ impl TaskSource for Checkout {
             if part.symlink_metadata().is_err() && !self.heads.has(&part)? {
                 continue;
             }
-            if let Ok(place) = self.snapshot.find(part.strip_prefix(&self.task).unwrap_or(&part))
-                && let Some(repository) = self.overlaid_by(&place)
+            let place = self.snapshot.find(part.strip_prefix(&self.task).unwrap_or(&part));
+            if let Ok(place) = &place
+                && let Some(repository) = self.overlaid_by(place)
             {
                 return Err(LoadFault::Uncommitted(vec![repository]));
+            }
+            if let Ok(place) = &place {
+                self.changed.extend(self.changed_attributes(place));
             }
             self.changed.extend(self.heads.displaced_submodule(&part, &self.task)?);
             let changes = self.changes_at(&part, &part)?;

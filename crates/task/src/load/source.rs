@@ -257,7 +257,7 @@ impl TaskSource for Snapshot {
     }
 
     fn version(&mut self, dir: &TreePath) -> Result<SourceVersion, LoadFault> {
-        if let Some(pointer) = self.lfs_files(dir)?.pop() {
+        if let Some(pointer) = self.lfs_files_of_all(dir)?.pop() {
             return Err(LoadFault::Pointer(pointer.path));
         }
         let (commit, tree) = (dir.commit()?, self.id(dir)?);
