@@ -147,7 +147,7 @@ impl Tool for AuditCalls {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
         let config = Config::of(&self.task)?;
         let (path, calls) =
-            storage_and_results((self.storage.as_deref(), &self.calls), config.storage()?)?;
+            storage_and_results(self.storage.as_deref(), &self.calls, config.storage()?)?;
         let storage = Storage::existing(&path)?;
         warn_of_links(&storage)?;
         let choice = self.choice(&storage, &calls)?;

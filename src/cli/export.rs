@@ -145,7 +145,7 @@ or the storage could not be read or the directory not be written, 130 interrupte
 impl Tool for ExportResults {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
         let (path, results) =
-            storage_and_results((self.storage.as_deref(), &self.results), configured_storage()?)?;
+            storage_and_results(self.storage.as_deref(), &self.results, configured_storage()?)?;
         let storage = &Storage::existing(&path)?;
         if results.is_empty() {
             return Err(ResultPathError::Storage(path).into());
@@ -223,7 +223,7 @@ impl ExportResults {
                 packer.add(&dir, subject, self.all)?;
             }
         }
-        let _fetched = self.fetch((storage, &packer), stop)?;
+        let _fetched = self.fetch(storage, &packer, stop)?;
         let package = Package::check(packer, storage, &history, stop)?;
         let place = storage.path("");
         let place = place.canonicalize().unwrap_or(place);
@@ -250,7 +250,8 @@ impl ExportResults {
     /// Brings what is not here and can be had without executing anything, and says so.
     fn fetch(
         &self,
-        (storage, packer): (&Storage, &Packer<'_>),
+        storage: &Storage,
+        packer: &Packer<'_>,
         stop: &Arc<AtomicBool>,
     ) -> Result<Option<FetchedFiles>, Error> {
         let (absent, progress) = (packer.absent()?, ExchangeProgress::default());

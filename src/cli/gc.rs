@@ -169,7 +169,7 @@ impl Tool for Gc {
         } else {
             Self::not_in_use(storage, &history, candidates)?
         };
-        self.tell((storage, &history), (&candidates, &texts), ["collected", "collect"], out)
+        self.tell(storage, &history, &candidates, &texts, ["collected", "collect"], out)
     }
 }
 
@@ -230,7 +230,7 @@ impl Gc {
         } else {
             Self::not_in_use(storage, &history, candidates)?
         };
-        self.tell((storage, &history), (&candidates, &texts), ["made away", "make away"], out)
+        self.tell(storage, &history, &candidates, &texts, ["made away", "make away"], out)
     }
 
     /// Says which computations of --only have no call here.
@@ -272,15 +272,17 @@ impl Gc {
     /// Prints what was done with these results, or would be.
     fn tell(
         &self,
-        (storage, history): (&Storage, &History),
-        (candidates, texts): (&[Candidate<'_>], &HashMap<&Entry, InputTexts>),
+        storage: &Storage,
+        history: &History,
+        candidates: &[Candidate<'_>],
+        texts: &HashMap<&Entry, InputTexts>,
         [done, verb]: [&str; 2],
         out: &mut dyn Write,
     ) -> Result<Exit, Error> {
         let (groups, sum) =
             (collect::groups(history, candidates), CandidateTotals::of(candidates.iter()));
         if self.json {
-            report::candidates_json(storage, &groups, (sum, self.delete), out)
+            report::candidates_json(storage, &groups, sum, self.delete, out)
                 .map_err(OutputError)?;
             return Ok(Exit::Done);
         }
@@ -412,7 +414,7 @@ pub(super) struct Pin {
 impl Tool for Pin {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
         let (path, files) =
-            storage_and_results((self.storage.as_deref(), &self.files), configured_storage()?)?;
+            storage_and_results(self.storage.as_deref(), &self.files, configured_storage()?)?;
         if let Some(option) = self.changing().filter(|_| files.is_empty()) {
             return Err(NothingToPin(option).into());
         }

@@ -193,7 +193,7 @@ impl Run {
             let inputs = bound.contents(&trees)?;
             if let Some(storage) = open_finished(&given.storage, self.how.unrecorded()) {
                 let finished = match &ranged {
-                    Some(ranged) => find_jobs(&storage, (&bound.task, ranged), &inputs)?,
+                    Some(ranged) => find_jobs(&storage, &bound.task, ranged, &inputs)?,
                     None => find_job(&storage, TaskVersion::from(&bound.task), &inputs)?,
                 };
                 match finished {
@@ -689,7 +689,7 @@ fn submit(
     let request = RunJobRequest { settings, storage: directory, log, arguments: &arguments };
     let token = JobToken::random().map_err(BeginError::new)?;
     // The job removes the note, so it must be there before.
-    note_waiting_run(storage, &name, (evaluation, &token))?;
+    note_waiting_run(storage, &name, evaluation, &token)?;
     let number =
         request.submit(&token).inspect_err(|_| drop(storage.runs().forget_waiting_run(&name)))?;
     say(
@@ -707,7 +707,8 @@ fn submit(
 fn note_waiting_run(
     storage: &Storage,
     log: &str,
-    (evaluation, token): (&Evaluation, &JobToken),
+    evaluation: &Evaluation,
+    token: &JobToken,
 ) -> Result<(), Error> {
     let (task, version) = (&evaluation.task.name, evaluation.task.commit.short());
     let (task, version) = (task.to_string(), version.to_owned());
@@ -725,7 +726,7 @@ fn begin_job(storage: &Storage, log: &Path) {
 /// Notes that the run of this job will wait again, since the job is to be handed over. It only is displayed.
 fn note_handover(storage: &Storage, log: &Path, evaluation: &Evaluation) {
     if let (Some(log), Some(token)) = (Locator::new(storage).name_of(log), own_token()) {
-        drop(note_waiting_run(storage, &log, (evaluation, &token)));
+        drop(note_waiting_run(storage, &log, evaluation, &token));
     }
 }
 

@@ -197,7 +197,7 @@ impl ShowStatus {
         }
         let now = Timestamp::now();
         let printed = if self.json {
-            report::status_json(storage, (&activities, &submitted), facts, out)
+            report::status_json(storage, &activities, &submitted, facts, out)
         } else if self.selection.is_everything() {
             report::activities(&activities, now, out)
                 .and_then(|()| report::submitted_runs(&submitted, now, out))
@@ -289,7 +289,7 @@ suspended, 5 the storage could not be read or written.";
 impl Tool for Cancel {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
         let (path, calls) =
-            storage_and_results((self.storage.as_deref(), &self.calls), configured_storage()?)?;
+            storage_and_results(self.storage.as_deref(), &self.calls, configured_storage()?)?;
         let session = SuspensionSession::open(&path)?;
         let is_chosen = self.all || !self.selection.is_everything();
         let facts = self.selection.suspended(session.storage())?;

@@ -222,7 +222,8 @@ impl Ends {
 /// Separates the storage from the results that a command names after it. The first argument is the storage, unless it
 /// is a path in a storage, or names a result of the configured one: by its name there, or by digits.
 pub(super) fn storage_and_results(
-    (storage, results): (Option<&Path>, &[PathBuf]),
+    storage: Option<&Path>,
+    results: &[PathBuf],
     configured: Option<PathBuf>,
 ) -> Result<(PathBuf, Vec<PathBuf>), Error> {
     let Some(first) = storage else {

@@ -201,7 +201,7 @@ impl SweepArgs {
         let given = self.typed.resolve(dir, &tasks[1], &config)?;
         let options = self.strict.to_look(&config)?;
         let titles = titles.map(String::as_str);
-        let [older, newer] = look_up_versions(dir, (tasks, titles), &given, &options)?;
+        let [older, newer] = look_up_versions(dir, tasks, titles, &given, &options)?;
         let attestations = Attestations::read(&older.storage)?;
         let [older_table, newer_table] =
             [&older, &newer].map(|evaluation| self.read(dir, evaluation, &attestations));
@@ -314,7 +314,7 @@ impl ShowTable {
         let [(old, older), (new, newer)] = self.of.tables(&self.task, titles)?;
         let titles = titles.map(String::as_str);
         let comparison = TableComparison::new(&older, &newer);
-        report::table_comparison(&comparison, titles, (self.all, self.format()), out)
+        report::table_comparison(&comparison, titles, self.all, self.format(), out)
             .map_err(OutputError)?;
         say_unknown(&[(&old, &older), (&new, &newer)]);
         if self.format() == TableFormat::Text {

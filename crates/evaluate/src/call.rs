@@ -104,7 +104,7 @@ impl<'a> Evaluator<'a> {
             return CallStep::Ended(outcome);
         }
         let Some(runner) = CallRunner::of(self) else {
-            return self.only_look(id, call, (name, damage));
+            return self.only_look(id, call, name, damage);
         };
         let stopped = |name: ResultName| {
             let suspended = seen_suspended(storage, call, &name);
@@ -117,7 +117,7 @@ impl<'a> Evaluator<'a> {
             Ok(lease) => lease,
             Err((lease, holder)) => return self.held(name, lease, holder),
         };
-        match self.recheck_under_lease(id, call, (&name, damage)) {
+        match self.recheck_under_lease(id, call, &name, damage) {
             Ok(Recheck::Ended(outcome)) => CallStep::Ended(outcome),
             Ok(Recheck::Sealed(sealed)) => CallStep::Sealed(SealedCall {
                 id,
@@ -233,7 +233,8 @@ impl<'a> Evaluator<'a> {
         &self,
         id: CallId,
         call: Call<'_>,
-        (name, damage): (ResultName, Option<Damage>),
+        name: ResultName,
+        damage: Option<Damage>,
     ) -> CallStep<'a> {
         let away = self.evaluation.away_outputs(id);
         let outcome = match self.evaluation.storage.equivalents().find_equivalent(call) {
@@ -265,7 +266,8 @@ impl<'a> Evaluator<'a> {
         &self,
         id: CallId,
         call: Call<'_>,
-        (name, damage): (&ResultName, Option<Damage>),
+        name: &ResultName,
+        damage: Option<Damage>,
     ) -> Result<Recheck<'a>, StorageError> {
         if self.is_forced(name) {
             return Ok(Recheck::Absent(self.evaluation.storage.attempts().prior(name, damage)));

@@ -394,7 +394,7 @@ impl<'e, 'a> CallRunner<'e, 'a> {
         let source = if taken_over { OutputSource::TakenOver } else { OutputSource::Executed };
         // Before another call of this run may find it.
         self.evaluator.evaluation.made().insert(name.clone(), source);
-        let published = executed.sealed.publish_same(call, (&name, recorded), executed.precedence);
+        let published = executed.sealed.publish_same(call, &name, recorded, executed.precedence);
         let published = published.and_then(|outputs| {
             if remembered {
                 storage.attempts().forget(&outputs.name)?;

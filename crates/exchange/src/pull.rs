@@ -63,7 +63,7 @@ pub fn pull(
     // A finder keeps all that it has read until it is dropped.
     let finder = || Finder::new(mirror, Some(tree.clone()));
     let beliefs = Beliefs::of(storage, (mirror, &mut finder()), &tip.id, &request.trust)?;
-    let candidates = candidates(storage, &mut finder(), (request, &beliefs), &mut pulled)?;
+    let candidates = candidates(storage, &mut finder(), request, &beliefs, &mut pulled)?;
     let mut finder = finder();
     pulled.removed = beliefs.removed(&mut finder)?;
     let (evidence, revoked) = beliefs.import(storage, request.dry)?;
@@ -79,12 +79,12 @@ pub fn pull(
             break;
         }
         let wanted = part.len();
-        let new = new_results(part, storage, &mut finder, (request, &beliefs), &mut pulled)?;
+        let new = new_results(part, storage, &mut finder, request, &beliefs, &mut pulled)?;
         progress.advance(wanted - new.len());
         if request.dry {
             rehearsal.rehearse(&new, &mut pulled)?;
         } else {
-            publish((storage, mirror), new, &mut large, (request, &mut pulled))?;
+            publish(storage, mirror, new, &mut large, request, &mut pulled)?;
         }
     }
     pulled.refused.extend(beliefs.refused());
@@ -97,10 +97,12 @@ pub fn pull(
 
 /// Publishes results, of which calls come first, then tables, then jobs.
 fn publish(
-    (storage, mirror): (&Storage, &Mirror),
+    storage: &Storage,
+    mirror: &Mirror,
     new: Vec<NewResult>,
     large: &mut Option<LargeSource>,
-    (request, pulled): (&PullRequest, &mut Pulled),
+    request: &PullRequest,
+    pulled: &mut Pulled,
 ) -> Result<(), ResultsError> {
     let progress = &request.progress;
     let files = new.iter().flat_map(|it| it.files.iter().map(|it| &it.id).chain(&it.log).cloned());
@@ -124,7 +126,7 @@ fn publish(
         } else {
             None
         };
-        publish_calls((storage, mirror), batch, source, (request.sizes().0, pulled))?;
+        publish_calls(storage, mirror, batch, source, request.sizes().0, pulled)?;
         progress.advance(batch.len());
         rest = later;
     }
@@ -244,10 +246,12 @@ fn publish_away(
 
 /// Publishes calls, all of which are on the disk before the first one is visible.
 fn publish_calls(
-    (storage, mirror): (&Storage, &Mirror),
+    storage: &Storage,
+    mirror: &Mirror,
     calls: &[NewResult],
     large: Option<&LargeSource>,
-    (limit, pulled): (u64, &mut Pulled),
+    limit: u64,
+    pulled: &mut Pulled,
 ) -> Result<(), ResultsError> {
     let mut lacking = Vec::new();
     let mut staged: Vec<(&NewResult, ImportedCall<'_>)> = Vec::with_capacity(calls.len());
@@ -271,7 +275,7 @@ fn publish_calls(
                 continue;
             }
         };
-        match storage.importer().stage_import(call, (&outputs, &log))? {
+        match storage.importer().stage_import(call, &outputs, &log)? {
             Import::New(import) => staged.push((result, import)),
             other => pulled.note(result, &other),
         }
@@ -487,7 +491,8 @@ impl NewResult {
 pub(super) fn candidates(
     storage: &Storage,
     finder: &mut Finder<'_>,
-    (request, beliefs): (&PullRequest, &Beliefs<'_>),
+    request: &PullRequest,
+    beliefs: &Beliefs<'_>,
     pulled: &mut Pulled,
 ) -> Result<Vec<PullCandidate>, ResultsError> {
     let marked = Survey::new(storage).marked_away()?;
@@ -497,7 +502,7 @@ pub(super) fn candidates(
     let hash = beliefs.mirror.blob_hash();
     let is_here = records.par_iter().map(|(path, record)| {
         request.progress.advance(1);
-        is_here(storage, path, (hash, record))
+        is_here(storage, path, hash, record)
     });
     let is_here: Vec<Option<bool>> = is_here.collect::<Result<_, _>>()?;
     for ((path, record), is_same) in records.into_iter().zip(is_here) {
@@ -539,7 +544,8 @@ pub(super) fn candidates(
 fn is_here(
     storage: &Storage,
     path: &str,
-    (hash, record): (BlobHash, &ObjectId),
+    hash: BlobHash,
+    record: &ObjectId,
 ) -> Result<Option<bool>, StorageError> {
     let Some(entry) = Entry::of_record(path) else { return Ok(None) };
     let RecordState::Valid(known) = storage.records().read_entry(&entry)? else { return Ok(None) };
@@ -552,7 +558,8 @@ fn new_results(
     candidates: Vec<PullCandidate>,
     storage: &Storage,
     finder: &mut Finder<'_>,
-    (request, beliefs): (&PullRequest, &Beliefs<'_>),
+    request: &PullRequest,
+    beliefs: &Beliefs<'_>,
     pulled: &mut Pulled,
 ) -> Result<Vec<NewResult>, ResultsError> {
     let mirror = beliefs.mirror;

@@ -100,7 +100,7 @@ pub fn revoke(
     let (mut writer, mut files) = (mirror.writer(), UnwrittenTree::new());
     let (mut pushed, mut revocations) = (Pushed::default(), Vec::new());
     for entry in &request.calls {
-        let revocation = revocation_of(storage, mirror, &mut there, (entry, &request.reason))?;
+        let revocation = revocation_of(storage, mirror, &mut there, entry, &request.reason)?;
         let revocation = revocation.ok_or_else(|| ResultsError::NoCall(entry.short()))?;
         if there.find(&revocation.name())?.is_none() {
             let written = writer.file(&revocation.text);
@@ -142,7 +142,8 @@ fn revocation_of(
     storage: &Storage,
     mirror: &Mirror,
     there: &mut Finder<'_>,
-    (entry, reason): (&Entry, &str),
+    entry: &Entry,
+    reason: &str,
 ) -> Result<Option<Revocation>, ResultsError> {
     let there = there.file(&entry.record())?;
     mirror.fetch_files(there.as_slice())?;

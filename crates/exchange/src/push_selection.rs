@@ -511,7 +511,7 @@ fn offered(
     let results = entries.into_par_iter().filter(|it| !matches!(it, Entry::TaskInput(_)));
     let read = results.map(|entry| {
         let record = storage.records().read_fitting(&entry)?;
-        Ok(record.map(|record| shared_result(storage, (entry, record), sizes, hash)))
+        Ok(record.map(|record| shared_result(storage, entry, record, sizes, hash)))
     });
     Ok(read.collect::<Result<Vec<_>, StorageError>>()?.into_iter().flatten().collect())
 }
@@ -551,7 +551,8 @@ pub(super) struct SharedFile {
 /// Returns the part of a result that a storage offers, or the reason why it keeps it to itself.
 fn shared_result(
     storage: &Storage,
-    (entry, record): (Entry, Record),
+    entry: Entry,
+    record: Record,
     sizes: FileSizes,
     hash: BlobHash,
 ) -> Result<SharedResult, LeftOut> {

@@ -211,7 +211,7 @@ impl<'a> Finder<'a> {
 
     /// The paths and ids of all records, in the order of their paths.
     pub(super) fn records(&mut self) -> Result<Vec<(String, ObjectId)>, MirrorError> {
-        self.files("", (is_record, may_hold_records))
+        self.files("", is_record, may_hold_records)
     }
 
     /// The paths and ids of all files below a directory, in the order of their paths.
@@ -219,14 +219,15 @@ impl<'a> Finder<'a> {
         &mut self,
         directory: &str,
     ) -> Result<Vec<(String, ObjectId)>, MirrorError> {
-        self.files(directory, (|_| true, |_| true))
+        self.files(directory, |_| true, |_| true)
     }
 
     /// The paths and ids of files below a directory.
     fn files(
         &mut self,
         top: &str,
-        (is_wanted, is_entered): (PathRule, PathRule),
+        is_wanted: PathRule,
+        is_entered: PathRule,
     ) -> Result<Vec<(String, ObjectId)>, MirrorError> {
         let mut records = Vec::new();
         let mut waiting = vec![top.to_owned()];

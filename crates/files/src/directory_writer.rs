@@ -188,7 +188,7 @@ impl DirectoryWriter {
         self.make_room(to)?;
         let (dir, name) = self.locate(to)?;
         if !fs::metadata(from)?.is_dir() {
-            return copy_file(from, (&dir, name));
+            return copy_file(from, &dir, name);
         }
         mkdirat(&dir, name, Mode::from_raw_mode(for_user(DIRECTORY)))?;
         copy_entries(from, &open_directory(&dir, name)?, named)
@@ -270,7 +270,7 @@ impl DirectoryWriter {
 }
 
 /// Copies a file to a new one. The copy has the same mode, and may be written.
-fn copy_file(from: &Path, (dir, name): (&OwnedFd, &OsStr)) -> io::Result<()> {
+fn copy_file(from: &Path, dir: &OwnedFd, name: &OsStr) -> io::Result<()> {
     // To open a FIFO would wait.
     if !fs::metadata(from)?.is_file() {
         return Err(ForeignEntry::Kind("no file").into());
@@ -299,7 +299,7 @@ fn copy_entries(from: &Path, to: &OwnedFd, named: CopiedName<'_>) -> io::Result<
             let renamed = renamed(&from.join(&target)).map(|name| target.with_file_name(name));
             symlinkat(renamed.unwrap_or(target), to, &*name)?;
         } else {
-            copy_file(&path, (to, &name))?;
+            copy_file(&path, to, &name)?;
         }
     }
     Ok(())

@@ -110,7 +110,8 @@ impl Past {
     }
 
     fn of_call(
-        (storage, published): (&Storage, &FirstPublished<'_>),
+        storage: &Storage,
+        published: &FirstPublished<'_>,
         name: &ResultName,
         record: CallRecord,
     ) -> Self {
@@ -270,7 +271,7 @@ fn succeeded(
                 away |= !storage.has(&name.output(number))?;
             }
         }
-        Ok(Some(Past { away, ..Past::of_call((storage, published), name, record) }))
+        Ok(Some(Past { away, ..Past::of_call(storage, published, name, record) }))
     };
     let mut calls = Vec::new();
     for batch in entries.chunks(BATCH) {

@@ -383,7 +383,7 @@ impl MedianTable {
         let (sources, by, levels) = match tables {
             MedianTables::Levels { table, by, levels } => {
                 let places = found(&[table], by)?;
-                (vec![table], Some(by), Some(found_levels(table, (by, places[0]), levels)?))
+                (vec![table], Some(by), Some(found_levels(table, by, places[0], levels)?))
             }
             MedianTables::Tables(tables) => (tables.to_vec(), None, None),
         };
@@ -416,7 +416,7 @@ impl MedianTable {
         for name in asked {
             let places = found(&sources, &name)?;
             match numbers_problem(&name, &sides, &places) {
-                None => columns.push(column(&gathered, (&name, &places), (&sources, rules))),
+                None => columns.push(column(&gathered, &name, &places, &sources, rules)),
                 Some(error)
                     if !rules.columns.is_empty()
                         || matches!(error, MedianError::NotNumber { .. }) =>
@@ -460,7 +460,8 @@ fn found(tables: &[&SweepTable], name: &str) -> Result<Vec<Option<usize>>, Media
 /// The texts of a column that two levels are: a text, or the only commit that begins so.
 fn found_levels(
     table: &SweepTable,
-    (by, at): (&str, Option<usize>),
+    by: &str,
+    at: Option<usize>,
     levels: [&str; 2],
 ) -> Result<[String; 2], MedianError> {
     let rows = table.rows.iter().filter(|row| row.status != RowStatus::Excluded);
@@ -605,8 +606,10 @@ fn numbers_problem(
 
 fn column(
     gathered: &[(Vec<CellValue>, GroupRows<'_>)],
-    (name, places): (&String, &[Option<usize>]),
-    (sources, rules): (&[&SweepTable], &MedianRules),
+    name: &String,
+    places: &[Option<usize>],
+    sources: &[&SweepTable],
+    rules: &MedianRules,
 ) -> MedianColumn {
     let mut measure = sources
         .iter()
@@ -627,7 +630,7 @@ fn column(
         let kind = if is_same_calls(rows, places) { SideKind::SameCalls } else { kind };
         let ([old, new], _) = calls(rows, places);
         let shared = [old.intersection(&new).count(), old.len(), new.len()];
-        row(group.clone(), (&sides, shared), kind, rules.threshold)
+        row(group.clone(), &sides, shared, kind, rules.threshold)
     });
     let mut rows: Vec<MedianRow> = rows.collect();
     if rules.is_sorted {
@@ -728,14 +731,15 @@ impl SideValues {
 /// Compares the sides of a group.
 fn row(
     group: Vec<CellValue>,
-    (sides, shared): (&[SideValues; 2], [usize; 3]),
+    sides: &[SideValues; 2],
+    shared: [usize; 3],
     kind: SideKind,
     threshold: f64,
 ) -> MedianRow {
     let is_single = sides.iter().any(|side| side.rows == 0);
     let pairs = sides.each_ref().map(SideValues::pair);
     let compared = (!is_single).then(|| ComparedMedians::new(pairs, kind, threshold));
-    let notes = notes((sides, shared), kind, compared);
+    let notes = notes(sides, shared, kind, compared);
     MedianRow {
         group,
         n: sides.each_ref().map(|side| side.values.len()),
@@ -748,7 +752,8 @@ fn row(
 
 /// Returns the remarks on a group. Of one that was measured once for both sides, these are only about rows without values.
 fn notes(
-    (sides, shared): (&[SideValues; 2], [usize; 3]),
+    sides: &[SideValues; 2],
+    shared: [usize; 3],
     kind: SideKind,
     compared: Option<ComparedMedians>,
 ) -> Vec<MedianNote> {

@@ -155,7 +155,7 @@ impl SweepTable {
                 Some(rows) => {
                     table.points_and_calls[0] += rows.points.len();
                     table.may_grow |= sweep.grows();
-                    read_sweep(evaluation, attestations, (call, sweep), rows, &mut numbers)?
+                    read_sweep(evaluation, attestations, call, sweep, rows, &mut numbers)?
                 }
                 None => {
                     table.has_unknown_points = true;
@@ -260,7 +260,8 @@ struct ReadSweep {
 fn read_sweep(
     evaluation: &Evaluation,
     attestations: &Attestations,
-    (call, sweep): (CallId, &PlannedSweep),
+    call: CallId,
+    sweep: &PlannedSweep,
     rows: &SweepRows,
     numbers: &mut PointNumbers<'_>,
 ) -> Result<ReadSweep, SweepTableError> {
@@ -308,7 +309,7 @@ fn read_sweep(
     let least = rules.product.replicates.as_ref().map_or(u32::MAX, Replicates::least);
     let mut next_rows = |number: usize, table: &mut Vec<SweepRow>| {
         while let Some((_, cells)) = found.next_if(|(of_point, _)| *of_point == number) {
-            for cells in filled(cells, recorded[number], (&names, rows.points.names().len())) {
+            for cells in filled(cells, recorded[number], &names, rows.points.names().len()) {
                 table.push(SweepRow { cells, ..points[number].clone() });
             }
         }
@@ -381,7 +382,8 @@ fn with_recorded_names(
 fn filled(
     of_point: Vec<CellValue>,
     recorded: Option<&RecordedPoint>,
-    (names, of_points): (&[String], usize),
+    names: &[String],
+    of_points: usize,
 ) -> Vec<Vec<CellValue>> {
     let mut cells = of_point;
     cells.resize(names.len(), CellValue::Null);

@@ -92,7 +92,7 @@ pub fn read_table(path: &Path, contents: &[u8]) -> Result<SweepTable, TableFileE
         if lines.iter().all(|line| line.starts_with('{')) {
             let values = read_file_cells(path, lines.join("\n").as_bytes())?;
             let measures = at("columns").map(|at| measures(&cells, at)).unwrap_or_default();
-            return Ok(table(values, (&cells, StatePlaces::named(at)), measures));
+            return Ok(table(values, &cells, StatePlaces::named(at), measures));
         }
     }
     let mut values = cells.clone();
@@ -108,7 +108,7 @@ pub fn read_table(path: &Path, contents: &[u8]) -> Result<SweepTable, TableFileE
         values.names.drain(status..end);
         values.rows.iter_mut().for_each(|row| drop(row.drain(status..end)));
     }
-    Ok(table(values, (&cells, state), BTreeMap::new()))
+    Ok(table(values, &cells, state, BTreeMap::new()))
 }
 
 /// Reads the cells of a file from its contents.
@@ -135,7 +135,8 @@ fn measures(cells: &CellTable, at: usize) -> BTreeMap<String, ColumnMeasure> {
 /// A table with these values. Their state is in another one, whose columns have these places.
 fn table(
     values: CellTable,
-    (cells, state): (&CellTable, StatePlaces),
+    cells: &CellTable,
+    state: StatePlaces,
     measures: BTreeMap<String, ColumnMeasure>,
 ) -> SweepTable {
     let row = |(values, cells): (Vec<CellValue>, &Vec<CellValue>)| {

@@ -92,7 +92,7 @@ impl ReplicateSummary {
         let is_named =
             |at: &&usize| keys.contains(*at) || table.names[**at] != REPLICATE && is_one(**at);
         let names: Vec<usize> = of_point.iter().filter(is_named).copied().collect();
-        let points = groups.iter().map(|rows| summary((table, rows), &of_point, (&names, &values)));
+        let points = groups.iter().map(|rows| summary(table, rows, &of_point, &names, &values));
         let points = points.collect();
         let measures = table.measures.clone();
         let ends_by_results = table.until.is_some();
@@ -133,9 +133,11 @@ pub(crate) fn odd_text<'a>(cells: impl Iterator<Item = (&'a CellValue, bool)>) -
 
 /// Sums up the rows of a point. Of values that the same call makes, the first one counts; an output that gives several rows has them all.
 fn summary(
-    (table, rows): (&SweepTable, &[&SweepRow]),
+    table: &SweepTable,
+    rows: &[&SweepRow],
     of_point: &[usize],
-    (names, values): (&[usize], &[usize]),
+    names: &[usize],
+    values: &[usize],
 ) -> PointSummary {
     let mut counts = HashMap::<Vec<&str>, usize>::new();
     let mut absent = HashSet::new();

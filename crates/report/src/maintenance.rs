@@ -196,7 +196,8 @@ enum CollectLine<'a> {
 pub fn candidates_json(
     storage: &Storage,
     groups: &[Group<'_>],
-    (sum, deleted): (CandidateTotals, bool),
+    sum: CandidateTotals,
+    deleted: bool,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     for Group { tasks, candidates } in groups {

@@ -149,7 +149,8 @@ struct JsonStatus<'a> {
 /// Prints what runs and workers do, and the calls that are suspended, as a JSON object.
 pub fn status_json(
     storage: &Storage,
-    (activities, submitted): (&[Activity], &[SubmittedRun]),
+    activities: &[Activity],
+    submitted: &[SubmittedRun],
     calls: &[(SuspendedFact, Option<AskedStatus>)],
     out: &mut dyn Write,
 ) -> io::Result<()> {

@@ -92,7 +92,7 @@ pub fn sweep_table(
         may_be_left_out: LEAST_USE.contains(name),
     });
     let styles: Vec<ColumnStyle> = styles_of_table.chain(of_state).collect();
-    print(format, &lines, (&styles, table.names.len() + 1), out)
+    print(format, &lines, &styles, table.names.len() + 1, out)
 }
 
 /// The name of a column, and its unit if it has one.
@@ -220,7 +220,8 @@ fn began(holder: &Holder) -> Option<Timestamp> {
 pub fn table_comparison(
     comparison: &TableComparison,
     titles: [&str; 2],
-    (all, format): (bool, TableFormat),
+    all: bool,
+    format: TableFormat,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let TableComparison { keys, outputs, measures, rows } = comparison;
@@ -271,7 +272,7 @@ pub fn table_comparison(
         }
     });
     let styles: Vec<ColumnStyle> = styles.collect();
-    print(format, &lines, (&styles, usize::MAX), out).map(drop)
+    print(format, &lines, &styles, usize::MAX, out).map(drop)
 }
 
 /// Whether a column has a number below its header: cut, it would be another one.
@@ -297,7 +298,8 @@ fn changed<'a>(comparison: &'a TableComparison, row: &ComparedRow) -> Vec<&'a st
 pub(super) fn print(
     format: TableFormat,
     lines: &[Vec<impl AsRef<str>>],
-    (styles, optional): (&[ColumnStyle], usize),
+    styles: &[ColumnStyle],
+    optional: usize,
     out: &mut dyn Write,
 ) -> io::Result<Vec<String>> {
     if format == TableFormat::Csv {
@@ -534,8 +536,7 @@ pub fn table_summary(
         ColumnStyle { is_number, may_be_cut: !is_number, ..ColumnStyle::default() }
     });
     let styles: Vec<ColumnStyle> = styles.collect();
-    print(format, &lines, (&styles, styles.len() - 1 - usize::from(*ends_by_results)), out)
-        .map(drop)
+    print(format, &lines, &styles, styles.len() - 1 - usize::from(*ends_by_results), out).map(drop)
 }
 
 /// Returns the meaning of `low` and `high` in a summary: there may be points with an interval, and others.

@@ -96,7 +96,7 @@ impl<'a> TreePrinter<'a> {
         match self.evaluation.plan.step(node) {
             Step::Leaf(source) => {
                 let text = written_alone(&self.evaluation.task, node);
-                self.leaf(self.stack.len(), (label, &text), source, out)
+                self.leaf(self.stack.len(), label, &text, source, out)
             }
             Step::PerPoint if self.evaluation.task.workflow[node].inputs().is_empty() => {
                 let text = written_alone(&self.evaluation.task, node);
@@ -120,7 +120,8 @@ impl<'a> TreePrinter<'a> {
     fn leaf(
         &self,
         depth: usize,
-        (label, text): (&str, &str),
+        label: &str,
+        text: &str,
         source: Source,
         out: &mut dyn Write,
     ) -> io::Result<()> {
@@ -210,7 +211,7 @@ impl<'a> TreePrinter<'a> {
         for number in self.evaluation.task.workflow[*node].numbers() {
             let text = derived_title(self.evaluation, value, number);
             let source = Source::Derived { value, number };
-            self.leaf(self.stack.len() - 1, (label, &text), source, out)?;
+            self.leaf(self.stack.len() - 1, label, &text, source, out)?;
         }
         Ok(())
     }
@@ -244,7 +245,7 @@ impl<'a> TreePrinter<'a> {
         let Some(outcome) = outcome else {
             return Ok(false);
         };
-        self.failure(depth, (call, outcome), out)?;
+        self.failure(depth, call, outcome, out)?;
         if self.stack.last().is_some_and(|open| open.has_body) {
             self.bodies.pop();
         }
@@ -304,7 +305,8 @@ impl<'a> TreePrinter<'a> {
     fn failure(
         &self,
         depth: usize,
-        (call, outcome): (CallId, &Outcome),
+        call: CallId,
+        outcome: &Outcome,
         out: &mut dyn Write,
     ) -> io::Result<()> {
         if self.evaluation.plan.gathered(call).is_some() && !has_table(self.evaluation, call) {

@@ -219,7 +219,8 @@ pub(super) fn texts<'a>(sources: impl Iterator<Item = &'a InputSource>) -> Texts
 ///
 /// Fails with what `missing` returns for an input that is read, was not given and has no default.
 pub(super) fn fill_in(
-    (task, is_read): (&Task, &[bool]),
+    task: &Task,
+    is_read: &[bool],
     files: Files,
     given: Vec<Option<(InputSource, Input)>>,
     missing: impl Fn(String) -> InputError,

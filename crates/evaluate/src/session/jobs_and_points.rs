@@ -461,7 +461,8 @@ fn job_inputs<T: Clone>(
 /// Fails if the storage cannot be read.
 pub fn find_jobs(
     storage: &Storage,
-    (task, ranged): (&Task, &RangedInputs),
+    task: &Task,
+    ranged: &RangedInputs,
     given: &[InputSource],
 ) -> Result<Option<FinishedJobs>, Error> {
     let version = TaskVersion::from(task);

@@ -125,7 +125,7 @@ impl Session {
     /// Fails if the storage cannot be written, or signals not be watched.
     pub fn open(dir: &Path, storage: &Path, options: &RunOptions) -> Result<Self, Error> {
         Self::begin(dir, options, |patience| {
-            Storage::open_patiently(storage, (options.unrecorded, options.durability), patience)
+            Storage::open_patiently(storage, options.unrecorded, options.durability, patience)
         })
     }
 
@@ -257,7 +257,7 @@ impl Session {
                 ));
             }
         }
-        let files = fill_in((&task, &is_read), files, given, InputError::NotGiven)?;
+        let files = fill_in(&task, &is_read, files, given, InputError::NotGiven)?;
         let texts = if task.trees.is_empty() {
             Texts::new()
         } else {
@@ -284,7 +284,7 @@ impl Session {
         let files = Files::new(&task, &plan, (&[], &own), &self.storage, self.stores);
         let files = self.unless_interrupted(files, Error::from)?;
         let all = vec![true; task.inputs.len()];
-        let files = fill_in((&task, &all), files, given_to(other, &task), no_input(titles))?;
+        let files = fill_in(&task, &all, files, given_to(other, &task), no_input(titles))?;
         let mut texts = texts(own.iter().flatten());
         texts.extend(other.texts.clone());
         self.with_trees(Evaluation::new(task, plan, files, Arc::clone(&self.storage)), texts)
@@ -590,7 +590,8 @@ pub fn look_up(
 /// Fails if an input or the storage cannot be read, or if the older version has an input that the newer one lacks.
 pub fn look_up_versions(
     dir: &Path,
-    ([older, newer], titles): ([Task; 2], [&str; 2]),
+    [older, newer]: [Task; 2],
+    titles: [&str; 2],
     given: &Given,
     options: &RunOptions,
 ) -> Result<[Evaluation; 2], Error> {

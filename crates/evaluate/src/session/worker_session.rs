@@ -105,7 +105,7 @@ impl WorkerSession {
             (run.frontend.notify)(&format!("the storage {} {text}", storage.display()));
         });
         let opened = opened.and_then(|()| {
-            Storage::open_patiently(storage, (run.unrecorded, run.durability), patience)
+            Storage::open_patiently(storage, run.unrecorded, run.durability, patience)
         });
         let storage = unless_interrupted(opened, &interrupts)?.until(interrupts.asked());
         users.push(storage.runs().own_user());

@@ -151,7 +151,7 @@ impl Local {
                 execute_unsandboxed((groups, orphans, attempts), invocation, &starter)
             }
             (None, _) => match self.isolating_sandbox() {
-                Some(sandbox) => execute_sandboxed((groups, attempts), sandbox, invocation),
+                Some(sandbox) => execute_sandboxed(groups, attempts, sandbox, invocation),
                 None => return refused("it is to be isolated, which is not possible here"),
             },
         };
@@ -519,7 +519,8 @@ impl FailedAttempt {
 
 /// Executes, and waits until nothing of the execution runs any more.
 fn execute_sandboxed(
-    (groups, attempts): (&Groups, &StartAttempts),
+    groups: &Groups,
+    attempts: &StartAttempts,
     sandbox: &Sandbox,
     invocation: &Invocation,
 ) -> Result<FinishedProcess, ExecuteError> {

@@ -119,7 +119,7 @@ impl DirectoryArchive<'_> {
             let mut copy = FileCopy::new(&directory, &entry.path, *executable)?;
             let mut hasher = Hasher::default();
             let mut rest = (&mut *archive).take(contents.size);
-            read_pieces((&mut rest, &entry.path), |piece| {
+            read_pieces(&mut rest, &entry.path, |piece| {
                 hasher.update(piece);
                 let written = copy.file.write_all(piece);
                 written.map_err(|source| DirectoryError::write(&entry.path, source))?;
@@ -136,7 +136,8 @@ impl DirectoryArchive<'_> {
 
 /// Reads the file with this path in pieces, unless the function breaks. Returns whether it was read to its end.
 fn read_pieces(
-    (from, path): (&mut dyn Read, &[u8]),
+    from: &mut dyn Read,
+    path: &[u8],
     mut each: impl FnMut(&[u8]) -> Result<ControlFlow<()>, DirectoryError>,
 ) -> Result<bool, DirectoryError> {
     let mut piece = vec![0; PIECE];
@@ -196,7 +197,7 @@ impl Scan {
                     ) if executable == recorded => {
                         descent.go_to(split_path(path).0)?;
                         each(ValuePiece::File(path)).is_continue()
-                            && has_contents(descent.directory(), path, contents, (stop, each))?
+                            && has_contents(descent.directory(), path, contents, stop, each)?
                     }
                     (EntryKind::Link { target }, EntryKind::Link { target: recorded }) => {
                         target == recorded
@@ -220,12 +221,13 @@ fn has_contents(
     directory: &OwnedFd,
     path: &[u8],
     contents: &Digest,
-    (stop, each): (&AtomicBool, &mut EachPiece<'_>),
+    stop: &AtomicBool,
+    each: &mut EachPiece<'_>,
 ) -> Result<bool, DirectoryError> {
     let mut hasher = Hasher::default();
     // A file that grows is read no further.
     let mut file = open(directory, path)?.take(contents.size.saturating_add(1));
-    let is_whole = read_pieces((&mut file, path), |piece| {
+    let is_whole = read_pieces(&mut file, path, |piece| {
         if stop.load(Ordering::Relaxed) {
             return Err(DirectoryError::Interrupted);
         }

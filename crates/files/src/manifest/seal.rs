@@ -56,7 +56,7 @@ pub fn seal(top: &OwnedFd, shared: u32, mut made: Made<'_, '_>) -> Result<(), Di
             if made.is_stopped() {
                 return Err(DirectoryError::Interrupted);
             }
-            let sealed = seal_entry(descent, &name, shared, (&mut made, &mut linked));
+            let sealed = seal_entry(descent, &name, shared, &mut made, &mut linked);
             let sealed = sealed.map_err(|error| match error {
                 _ if made.is_stopped() => DirectoryError::Interrupted,
                 error => DirectoryError::of(&descent.join(&name), error),
@@ -116,7 +116,8 @@ fn seal_entry(
     descent: &Descent,
     name: &[u8],
     shared: u32,
-    (made, linked): (&mut Made<'_, '_>, &mut HashMap<(u64, u64), LinkedFile>),
+    made: &mut Made<'_, '_>,
+    linked: &mut HashMap<(u64, u64), LinkedFile>,
 ) -> Result<bool, Errno> {
     let directory = descent.directory();
     let stat = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;

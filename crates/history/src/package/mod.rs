@@ -171,7 +171,7 @@ impl<'a> Packer<'a> {
             for (number, file) in result.entry.expected_files(result.record).iter().enumerate() {
                 if let Some(subject) = self.history.subject(&file.name) {
                     let name = self.names.of(subject, number);
-                    self.push(dir, (number, &name), subject, None)?;
+                    self.push(dir, number, &name, subject, None)?;
                 }
             }
             return match (result.entry, result.record) {
@@ -274,7 +274,7 @@ impl<'a> Packer<'a> {
             },
         };
         let name = titled(self.definitions.output(number), &name);
-        self.push(dir, (number, &name), subject, None)
+        self.push(dir, number, &name, subject, None)
     }
 
     /// Adds the outputs of each point of a table, in a directory for each.
@@ -306,7 +306,7 @@ impl<'a> Packer<'a> {
                         // Another file with the same contents is whole.
                         let is_named = split_member(&output.file).0 == subject.file();
                         let member = member.filter(|_| is_named).map(|it| (it, output.digest));
-                        self.push(&dir, (number, &name), subject, member)?;
+                        self.push(&dir, number, &name, subject, member)?;
                     }
                     _ => self.bad.push(BadFile::new(output.file, "it has no record".to_owned())),
                 }
@@ -336,7 +336,7 @@ impl<'a> Packer<'a> {
             for number in 0..record.outputs.len() {
                 if let Some(subject) = self.history.subject(&entry.file(number)) {
                     let name = self.names.of(subject, number);
-                    self.push(&dir, (number, &name), subject, None)?;
+                    self.push(&dir, number, &name, subject, None)?;
                 }
             }
         }
@@ -347,7 +347,8 @@ impl<'a> Packer<'a> {
     fn push(
         &mut self,
         dir: &str,
-        (number, name): (usize, &str),
+        number: usize,
+        name: &str,
         subject: Subject<'a>,
         member: Option<(MemberPath, Digest)>,
     ) -> Result<(), StorageError> {
@@ -613,7 +614,7 @@ impl Definitions {
                 Place::Occupied(_) => {}
             }
         }
-        for (node, subject) in producers(&task, (storage, history), job)? {
+        for (node, subject) in producers(&task, storage, history, job)? {
             if let Some(name) = name_of_node(&task, node) {
                 definitions
                     .results
@@ -645,7 +646,8 @@ impl Definitions {
 /// Returns the nodes of a job's workflow with the calls and tables that each has made, as far as records lead from the outputs.
 fn producers<'a>(
     task: &Task,
-    (storage, history): (&Storage, &'a History),
+    storage: &Storage,
+    history: &'a History,
     job: &JobRecord,
 ) -> Result<Vec<(NodeId, Subject<'a>)>, StorageError> {
     let mut made: Vec<(NodeId, Subject<'a>)> = Vec::new();
@@ -659,7 +661,7 @@ fn producers<'a>(
         let node = directory_node(task, node);
         if seen.insert((node, subject.entry)) && may_have_made(task, node, subject) {
             producers.push((node, subject));
-            made.extend(made_from(task, node, (storage, history), subject)?);
+            made.extend(made_from(task, node, storage, history, subject)?);
         }
     }
     Ok(producers)
@@ -702,7 +704,8 @@ fn may_have_made(task: &Task, node: NodeId, result: Subject<'_>) -> bool {
 fn made_from<'a>(
     task: &Task,
     node: NodeId,
-    (storage, history): (&Storage, &'a History),
+    storage: &Storage,
+    history: &'a History,
     result: Subject<'a>,
 ) -> Result<Vec<(NodeId, Subject<'a>)>, StorageError> {
     let inputs = task.workflow[node].inputs();

@@ -285,7 +285,7 @@ impl<'r, 'a> Actions<'r, 'a> {
     /// Describes the calls and tables of the job. One whose record was collected is left out.
     fn describe(&mut self) -> Result<(), StorageError> {
         let RunCrate { storage, history, job, task, .. } = self.run;
-        for (node, result) in producers(task, (storage, history), job)? {
+        for (node, result) in producers(task, storage, history, job)? {
             self.producers.entry(result.entry.short()).or_default().insert(node);
         }
         let mut seen = HashSet::new();
@@ -368,7 +368,7 @@ impl<'r, 'a> Actions<'r, 'a> {
         }
         let execution = record.execution();
         let span = execution.map(|it| [it.start, it.end]).filter(|_| run.facts.times);
-        self.action(&id, &tool, (execution.is_some(), span));
+        self.action(&id, &tool, execution.is_some(), span);
         let usage = execution.map(|it| self.usage(&id, it)).unwrap_or_default();
         let action = self.values.graph.of(&id, &[]);
         action.with("name", format!("Execution of {}", record.computation));
@@ -385,7 +385,7 @@ impl<'r, 'a> Actions<'r, 'a> {
     }
 
     /// Describes an action: with who has performed it if it was in this storage.
-    fn action(&mut self, id: &str, tool: &str, (is_own, span): (bool, Period)) {
+    fn action(&mut self, id: &str, tool: &str, is_own: bool, span: Period) {
         let graph = &mut self.values.graph;
         let agent = if is_own { self.run.agent(graph) } else { None };
         let action = graph.of(id, &["CreateAction"]).with("instrument", reference(tool));
@@ -467,13 +467,13 @@ impl<'r, 'a> Actions<'r, 'a> {
             // No job is stored while a point of it has failed.
             let Some(outputs) = &row.outputs else { continue };
             let id = format!("#point/{}/{number}", encoded(&short));
-            gathered.extend(self.point(&id, &body, &header, (&row.values, outputs)));
+            gathered.extend(self.point(&id, &body, &header, &row.values, outputs));
             points.push(id);
         }
         let recorded = record.recorded.as_ref().filter(|_| run.is_own());
         let made_at = recorded.map(|it| [it.at; 2]).filter(|_| run.facts.times);
         let id = format!("#table/{}", encoded(&short));
-        self.action(&id, ENGINE, (recorded.is_some(), made_at));
+        self.action(&id, ENGINE, recorded.is_some(), made_at);
         let names = ["table", "points"].iter().zip(&record.outputs).enumerate();
         let tables = names.map(|(number, (name, output))| {
             self.values.id(Some(table.file(number)), name, &output.digest)
@@ -495,7 +495,8 @@ impl<'r, 'a> Actions<'r, 'a> {
         id: &str,
         body: &str,
         header: &RecipeHeader,
-        (values, outputs): (&[String], &[RecipeFile]),
+        values: &[String],
+        outputs: &[RecipeFile],
     ) -> Vec<String> {
         let run = self.run;
         self.values.graph.of(body, &["SoftwareSourceCode", "ComputationalWorkflow", "HowTo"]);
@@ -516,7 +517,7 @@ impl<'r, 'a> Actions<'r, 'a> {
                 span = union_of_periods(span, call.execution().map(|it| [it.start, it.end]));
             }
         }
-        self.action(id, body, (span.is_some(), span.filter(|_| run.facts.times)));
+        self.action(id, body, span.is_some(), span.filter(|_| run.facts.times));
         let point: Vec<String> =
             point.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let action = self.values.graph.of(id, &[]);
@@ -614,7 +615,7 @@ fn document(run: &RunCrate<'_>, package: &Package, readme: &str) -> Result<Strin
     for file in &package.files {
         // An output of the job is what a call or sweep has made.
         let source = outputs.get(&file.file).copied().unwrap_or(&file.file);
-        parts.push(describe_packaged(run, (file, source), &mut values));
+        parts.push(describe_packaged(run, file, source, &mut values));
     }
     let mut actions = Actions::new(run, values);
     describe_parameters(run, package, &mut actions.values);
@@ -631,7 +632,7 @@ fn document(run: &RunCrate<'_>, package: &Package, readme: &str) -> Result<Strin
     described.extend(mentions);
     described.extend(values.graph.has(ORGANIZATION).then(|| ORGANIZATION.to_owned()));
     let graph = &mut values.graph;
-    describe_text(graph, (README, readme), MARKDOWN).with("about", reference("./"));
+    describe_text(graph, README, readme, MARKDOWN).with("about", reference("./"));
     describe_root(run, graph, compeval);
     graph.of("./", &[]).set("hasPart", references(parts)).set("mentions", references(described));
     Ok(graph.document(&CONTEXTS))
@@ -738,7 +739,7 @@ fn describe_root(run: &RunCrate<'_>, graph: &mut Entities, compeval: &str) {
 fn describe_steps(run: &RunCrate<'_>, graph: &mut Entities, steps: &BTreeMap<StepKey, CrateStep>) {
     let types = ["File", "SoftwareSourceCode", "ComputationalWorkflow", "HowTo"];
     graph.of(WORKFLOW_TEXT, &types);
-    describe_text(graph, (WORKFLOW_TEXT, &run.workflow), PLAIN_TEXT);
+    describe_text(graph, WORKFLOW_TEXT, &run.workflow, PLAIN_TEXT);
     let levels = sweeps_of_nodes(&run.task);
     let mut positions: HashMap<String, usize> = HashMap::new();
     for (number, (key, step)) in steps.iter().enumerate() {
@@ -788,7 +789,8 @@ fn describe_steps(run: &RunCrate<'_>, graph: &mut Entities, steps: &BTreeMap<Ste
 /// Describes a file of the package, and which value it is a copy of. Returns its id.
 fn describe_packaged(
     run: &RunCrate<'_>,
-    (file, source): (&PackagedFile, &str),
+    file: &PackagedFile,
+    source: &str,
     values: &mut CrateValues,
 ) -> String {
     let id = of_path(&file.path, &file.contents);
@@ -838,7 +840,8 @@ fn sweeps_of_nodes(task: &Task) -> HashMap<NodeId, Option<NodeId>> {
 /// Describes a text of the crate.
 fn describe_text<'g>(
     graph: &'g mut Entities,
-    (path, text): (&str, &str),
+    path: &str,
+    text: &str,
     [kind, address, name]: [&str; 3],
 ) -> &'g mut Entity {
     graph.of(address, &["WebSite"]).with("name", name);

@@ -170,7 +170,7 @@ impl<'a> LayoutWalk<'a> {
         let label = match &argument.label {
             Some(label) => label.to_string(),
             None => {
-                default_label(self.expression, (id, argument.node), filled..after, self.signatures)
+                default_label(self.expression, id, argument.node, filled..after, self.signatures)
             }
         };
         let name = match width {

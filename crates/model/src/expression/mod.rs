@@ -304,7 +304,7 @@ pub fn drop_default_labels(expression: &mut Expression, signatures: &Signatures)
             let argument = &expression[id].inputs[at];
             let width = places(expression, id, argument.node, signatures).unwrap_or(1);
             let label =
-                default_label(expression, (id, argument.node), filled..filled + width, signatures);
+                default_label(expression, id, argument.node, filled..filled + width, signatures);
             if argument.label.as_deref() == Some(&label) {
                 expression.nodes[id.index()].inputs[at].label = None;
             }
@@ -431,7 +431,8 @@ fn signature<'a>(node: &ExpressionNode, signatures: &'a Signatures) -> Option<Co
 /// The label that an input has if none is written: the names of the inputs that it fills, or, in `ALL`, of the values that it passes up.
 fn default_label(
     expression: &Expression,
-    (reader, node): (NodeId, NodeId),
+    reader: NodeId,
+    node: NodeId,
     places: Range<usize>,
     signatures: &Signatures,
 ) -> String {

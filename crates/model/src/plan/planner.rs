@@ -206,7 +206,7 @@ impl Planner {
             }
             Node::All { .. } => Step::All(id),
             Node::Sweep { sweep, inputs, .. } => {
-                Step::Call(self.plan_sweep(task, plan, id, (*sweep, inputs)))
+                Step::Call(self.plan_sweep(task, plan, id, *sweep, inputs))
             }
         }
     }
@@ -340,7 +340,8 @@ impl Planner {
         task: &Task,
         plan: &Plan,
         node: NodeId,
-        (sweep, inputs): (SweepId, &[Argument]),
+        sweep: SweepId,
+        inputs: &[Argument],
     ) -> CallId {
         let body = inputs[0].node;
         let computed = self.first(&task.workflow, &inputs[1..]);
@@ -369,7 +370,7 @@ impl Planner {
             let points = Arc::clone(points);
             let columns = columns(task, &task.sweeps[sweep.index()], &points);
             debug_assert!(columns.is_ok(), "a factor is a column");
-            self.rows(task, plan, id, (points, &columns.unwrap_or_default()));
+            self.rows(task, plan, id, points, &columns.unwrap_or_default());
         }
         let call = self.add_call(plan, Operation::Sweep(id), computed.into_iter().collect(), node);
         self.known_sweeps.insert(key, call);
@@ -392,7 +393,7 @@ impl Planner {
         for (name, text) in outer {
             self.texts[name.index()] = Some(Arc::clone(text));
         }
-        self.rows(task, plan, id, (Arc::new(points), &columns));
+        self.rows(task, plan, id, Arc::new(points), &columns);
         outer.iter().for_each(|(name, _)| self.texts[name.index()] = None);
         Ok(unmatched)
     }
@@ -414,7 +415,7 @@ impl Planner {
         for (name, text) in outer {
             self.texts[name.index()] = Some(Arc::clone(text));
         }
-        self.rows_at(task, plan, id, (grown, &columns));
+        self.rows_at(task, plan, id, grown, &columns);
         outer.iter().for_each(|(name, _)| self.texts[name.index()] = None);
         Ok(())
     }
@@ -425,7 +426,8 @@ impl Planner {
         task: &Task,
         plan: &Plan,
         id: PlannedSweepId,
-        (points, columns): (Arc<SweepPoints>, &[(BoundId, usize)]),
+        points: Arc<SweepPoints>,
+        columns: &[(BoundId, usize)],
     ) {
         let mut selected = self.selection.select(&points, &mut self.seen);
         if self.asks_in_vain(task, plan, id) {
@@ -447,7 +449,7 @@ impl Planner {
         let possible = selected.map_or(points, Arc::new);
         let replicates = least.map(|least| vec![least; possible.replicated().len()]);
         let grown = GrownRows { possible, replicates, left_out };
-        self.rows_at(task, plan, id, (grown, columns));
+        self.rows_at(task, plan, id, grown, columns);
     }
 
     /// Plans the body at those points of a sweep that it did not have before.
@@ -456,7 +458,8 @@ impl Planner {
         task: &Task,
         plan: &Plan,
         id: PlannedSweepId,
-        (grown, columns): (GrownRows, &[(BoundId, usize)]),
+        grown: GrownRows,
+        columns: &[(BoundId, usize)],
     ) {
         let body = plan.sweep(id).body;
         let nodes = self.body(task, body);

@@ -83,7 +83,7 @@ impl PageStudy {
         let repositories = evaluation.named_repositories().iter();
         let repositories: Vec<(String, Option<String>)> =
             repositories.map(|(name, path)| (name.clone(), address(path))).collect();
-        let commands = commands(task, address(dir).as_deref(), (&given, &repositories));
+        let commands = commands(task, address(dir).as_deref(), &given, &repositories);
         Self {
             title,
             question: question.or(paragraph),
@@ -150,7 +150,8 @@ fn given(evaluation: &Evaluation, input: InputId) -> GivenInput {
 fn commands(
     task: &Task,
     origin: Option<&str>,
-    (given, repositories): (&[GivenInput], &[(String, Option<String>)]),
+    given: &[GivenInput],
+    repositories: &[(String, Option<String>)],
 ) -> Vec<String> {
     let repository = origin.map_or_else(|| "REPOSITORY".to_owned(), quoted);
     let mut run = vec!["ce run".to_owned()];

@@ -153,12 +153,12 @@ impl PageData {
         calls::add_missing(scope, &mut calls);
         calls::sort(&mut calls);
         index.number_calls(calls.iter().map(|call| &call.name));
-        let mut tables = recorded_tables(&wanted.entries(history), (storage, history), &mut index)?;
+        let mut tables = recorded_tables(&wanted.entries(history), storage, history, &mut index)?;
         calls::add_records(&mut calls, &mut index);
         add_origins(&mut tables, &mut index);
         let mut room = ContentsRoom::new(limits.contents);
         let mut outputs =
-            page_outputs(scope, (storage, &wanted.entries(history)), &mut index, &mut room);
+            page_outputs(scope, storage, &wanted.entries(history), &mut index, &mut room);
         let graph = match scope {
             PageScope::Task(_) => ResultGraph::default(),
             _ => ResultGraph::new(&calls, &tables, &outputs),
@@ -347,7 +347,8 @@ pub struct CopyBeside {
 /// first.
 fn page_outputs(
     scope: &PageScope<'_>,
-    (storage, wanted): (&Storage, &[&(Entry, Record)]),
+    storage: &Storage,
+    wanted: &[&(Entry, Record)],
     index: &mut PageIndex<'_>,
     room: &mut ContentsRoom,
 ) -> Vec<PageOutput> {
@@ -773,7 +774,8 @@ fn recorded_output(header: &RecipeHeader, column: &String) -> Option<usize> {
 /// The recorded tables among some results, the newest first, with their numbers.
 fn recorded_tables(
     wanted: &[&(Entry, Record)],
-    (storage, history): (&Storage, &History),
+    storage: &Storage,
+    history: &History,
     index: &mut PageIndex<'_>,
 ) -> Result<Vec<PageTable>, StorageError> {
     let mut found = wanted.to_vec();

@@ -252,7 +252,7 @@ impl<'a> Plot<'a> {
                 let axis = &self.table.axes[*axis];
                 format!("{} = {}", axis.name, level_label(axis, *level))
             });
-            drawing.text((width / 2.0, -9.0), "heading", &texts.collect::<Vec<_>>().join(", "));
+            drawing.text(width / 2.0, -9.0, "heading", &texts.collect::<Vec<_>>().join(", "));
             drawing.frame();
             panel.iter().for_each(|(number, marks)| drawing.series(*number, marks));
             drawing.svg.push_str("</g>");
@@ -334,7 +334,7 @@ impl Canvas<'_> {
         (1.0 - self.plot.up.at(value)) * self.height
     }
 
-    fn text(&mut self, (x, y): (f64, f64), class: &str, text: &str) {
+    fn text(&mut self, x: f64, y: f64, class: &str, text: &str) {
         if text.is_empty() {
             return;
         }
@@ -351,7 +351,7 @@ impl Canvas<'_> {
         for tick in self.plot.up.ticks() {
             let y = self.y(tick);
             self.add(format_args!("<path class=\"grid\" d=\"M0 {y:.1}H{width}\"/>"));
-            self.text((-7.0, y + 4.0), "tick left", &short(tick));
+            self.text(-7.0, y + 4.0, "tick left", &short(tick));
         }
         self.add(format_args!("<path class=\"axis\" d=\"M0 0V{height}H{width}\"/>"));
         let ticks: Vec<(f64, String)> = match axis.kind {
@@ -380,10 +380,10 @@ impl Canvas<'_> {
                     escaped(&text)
                 ));
             } else {
-                self.text((x, height + 17.0), "tick", &text);
+                self.text(x, height + 17.0, "tick", &text);
             }
         }
-        self.text((width / 2.0, height + 38.0), "name", &axis.name);
+        self.text(width / 2.0, height + 38.0, "name", &axis.name);
         self.add(format_args!(
             "<text class=\"name\" transform=\"translate(-52 {:.1}) rotate(-90)\">{}</text>",
             height / 2.0,
@@ -443,14 +443,14 @@ impl Canvas<'_> {
     }
 
     fn legend(&mut self, axis: &PointAxis, x: f64) {
-        self.text((x, TOP + 4.0), "legend head", &axis.name);
+        self.text(x, TOP + 4.0, "legend head", &axis.name);
         for level in 0..axis.levels.len() {
             let y = TOP + 22.0 + 18.0 * level as f64;
             self.add(format_args!("<g class=\"series s{}\">", level % SERIES));
             self.add(format_args!("<path class=\"line\" d=\"M{x:.1} {y:.1}h22\"/>"));
             self.mark(level, x + 11.0, y);
             self.svg.push_str("</g>");
-            self.text((x + 29.0, y + 4.0), "legend", &level_label(axis, level));
+            self.text(x + 29.0, y + 4.0, "legend", &level_label(axis, level));
         }
     }
 }

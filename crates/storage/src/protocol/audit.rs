@@ -53,8 +53,7 @@ impl Sealed<'_> {
                 storage.root.disk.seal_top(&place)?;
             }
             storage.root.unsynced.note_entry(&place);
-            let first =
-                first_difference(storage, &recorded.name.output(number), old, (&aside, new));
+            let first = first_difference(storage, &recorded.name.output(number), old, &aside, new);
             let (recorded, found) = (old.digest, new.digest);
             differing.push(OutputDifference { number, recorded, found, aside, first });
         }
@@ -97,7 +96,8 @@ fn first_difference(
     storage: &Storage,
     name: &str,
     old: &Published,
-    (aside, new): (&str, &Published),
+    aside: &str,
+    new: &Published,
 ) -> Option<FirstDifference> {
     if !new.digest.is_directory() {
         return difference_of_files(storage, [&storage.path(name), &storage.path(aside)]);
@@ -251,7 +251,8 @@ impl Sealed<'_> {
     pub fn publish_same(
         self,
         call: Call<'_>,
-        (name, recorded): (&ResultName, Option<&Outputs>),
+        name: &ResultName,
+        recorded: Option<&Outputs>,
         precedence: Precedence,
     ) -> Result<Outputs, PublishError> {
         if let Some(recorded) = recorded

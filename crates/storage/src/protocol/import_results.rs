@@ -101,7 +101,8 @@ impl<'a> Importer<'a> {
     pub fn stage_import(
         &self,
         record: &CallRecord,
-        (outputs, log): (&[SharedContents], &[u8]),
+        outputs: &[SharedContents],
+        log: &[u8],
     ) -> Result<Import<ImportedCall<'a>>> {
         let Origin::Shared(shared) = &record.origin else { return Ok(Import::Damaged) };
         let digests: Vec<Digest> = record.outputs.iter().map(|it| it.digest).collect();

@@ -95,7 +95,8 @@ impl Storage {
     /// Fails as [`open`](Self::open) does, or if the storage does not come back.
     pub fn open_patiently(
         path: &Path,
-        (unrecorded, sync): (Unrecorded, Durability),
+        unrecorded: Unrecorded,
+        sync: Durability,
         patience: Patience,
     ) -> Result<Self> {
         let storage = disk::retry_at(path, &patience, || Self::open(path, unrecorded, sync))?;

@@ -229,9 +229,9 @@ impl<'a> Inputs<'a> {
         } else {
             let place = root.place(&name)?;
             let stamp = if digest.is_directory() {
-                self.place_directory(copy, &name, (&digest, digits))?
+                self.place_directory(copy, &name, &digest, digits)?
             } else {
-                self.place_file(copy, &name, (&digest, digits))?
+                self.place_file(copy, &name, &digest, digits)?
             };
             root.unsynced.note_entry(&place);
             self.record_input(digits, Published { digest, stamp })?;
@@ -245,7 +245,8 @@ impl<'a> Inputs<'a> {
         &self,
         copy: &Path,
         name: &str,
-        (digest, digits): (&Digest, Digits),
+        digest: &Digest,
+        digits: Digits,
     ) -> Result<Stamp> {
         let root = &self.storage.root;
         let place = root.place(name)?;
@@ -612,7 +613,8 @@ impl Inputs<'_> {
         &self,
         copy: &Path,
         name: &str,
-        (digest, digits): (&Digest, Digits),
+        digest: &Digest,
+        digits: Digits,
     ) -> Result<Stamp> {
         let Storage { root, hasher, .. } = self.storage;
         let place = root.place(name)?;

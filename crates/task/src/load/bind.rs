@@ -74,7 +74,7 @@ impl Binder {
         let mut binder = Self { inputs, texts, findings: Problems::default() };
         let mut contents = contents.to_vec();
         for ResourceLine { amount, path, line, .. } in task.resources.lines() {
-            binder.read(amount, (path, *line), &mut contents);
+            binder.read(amount, path, *line, &mut contents);
         }
         for (_, node) in task.workflow.nodes() {
             match node {
@@ -99,14 +99,15 @@ impl Binder {
     /// Takes the texts that the value of a node names, if they were not taken before.
     fn read_value<T: AsRef<str>>(&mut self, value: &Template<T>, contents: &mut [Option<Vec<u8>>]) {
         let (path, line) = value_file(value);
-        self.read(value, (&path, line), contents);
+        self.read(value, &path, line, contents);
     }
 
     /// Takes the texts that a value in a line of a file names, if they were not taken before. Line zero is the whole file.
     fn read<T: AsRef<str>>(
         &mut self,
         value: &Template<T>,
-        (path, line): (&Path, usize),
+        path: &Path,
+        line: usize,
         contents: &mut [Option<Vec<u8>>],
     ) {
         for at in value.names() {

@@ -363,7 +363,7 @@ fn read(
     };
     let place = place(real);
     if let Some(ReadExpression { files, trees, .. }) = &expression {
-        values::retain_unread(&mut findings.warnings, (files, trees), &place);
+        values::retain_unread(&mut findings.warnings, files, trees, &place);
     }
     // Without a commit there is nothing to differ from.
     let changes = commit.as_ref().and_then(|_| findings.note(here, source.changes()));

@@ -295,7 +295,8 @@ fn is_below(path: &str, above: &str) -> bool {
 /// repository.
 pub(super) fn retain_unread(
     warnings: &mut Vec<Warning>,
-    (files, trees): (&[TaskFile], &[TaskTree]),
+    files: &[TaskFile],
+    trees: &[TaskTree],
     place: &str,
 ) {
     let files = files.iter().map(|file| ReadPath::new(&file.path, file.path.as_str()));
