@@ -286,8 +286,8 @@ impl Tool for Pull {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
         let cache = Cache::of_user();
         let FoundEnds { storage: path, repository, is_configured, named_by } = self.ends.find()?;
-        if is_configured {
-            self.new_storage.check(Path::new("."), &path)?;
+        if !self.new_storage.is_accepted(is_configured) {
+            check_known(Path::new("."), &path)?;
         }
         let mirror = mirror(&repository, cache.as_ref(), Prompts::at_terminal())?;
         let trust = self.trust(&mirror)?;
@@ -310,9 +310,8 @@ impl Tool for Pull {
         let is_refused = !outcome.as_ref().is_ok_and(Pulled::is_complete);
         // What was made in vain is not remembered, and does not stay.
         let is_in_vain = is_refused && absent.is_some();
-        if !self.dry_run && !is_in_vain {
-            remember(&storage)?;
-        }
+        let is_used = !self.dry_run && !is_in_vain;
+        let remembered = if is_used { remember(&storage) } else { Ok(()) };
         drop(storage);
         if let Some(absent) = absent.filter(|_| !self.dry_run)
             && (!is_refused || !absent.unmake())
@@ -338,6 +337,7 @@ impl Tool for Pull {
                 ),
             );
         }
+        remembered?;
         Ok(match outcome.is_complete() {
             false => Exit::Failed,
             true if self.dry_run && outcome.is_new() => Exit::Missing,
@@ -348,6 +348,6 @@ impl Tool for Pull {
 
 /// Lets the repository of the current directory, if there is one, remember a storage.
 fn remember(storage: &Storage) -> Result<(), Error> {
-    let known = KnownStorages::of(Path::new("."))?;
+    let known = KnownStorages::read(Path::new("."))?;
     known.map_or(Ok(()), |mut known| known.remember(storage, |warning| say("ce", &warning)))
 }

@@ -43,6 +43,15 @@ pub(super) struct PathArgs {
     pub(super) repositories: Vec<(String, PathBuf)>,
 }
 
+/// A storage and inputs that may be meant by what was typed.
+#[derive(Debug)]
+pub(super) struct Candidate {
+    pub(super) storage: PathBuf,
+    /// Whether the configuration names the storage.
+    pub(super) is_configured: bool,
+    pub(super) inputs: Vec<InputSource>,
+}
+
 fn named_text(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, text)) if !name.is_empty() => Ok((name.to_owned(), text.to_owned())),
@@ -92,10 +101,7 @@ impl PathArgs {
 
     /// Returns the storage, and the inputs of a task that is not loaded, in each way in which they may be
     /// told apart. There is none if inputs may be given by name: then the task is needed.
-    pub(super) fn candidates(
-        &self,
-        config: &Config,
-    ) -> Result<Vec<(PathBuf, Vec<InputSource>)>, Error> {
+    pub(super) fn candidates(&self, config: &Config) -> Result<Vec<Candidate>, Error> {
         if !self.params.is_empty()
             || self.typed().any(|path| path.as_os_str().as_bytes().contains(&b'='))
         {
@@ -104,10 +110,12 @@ impl PathArgs {
         let typed: Vec<&Path> = self.typed().collect();
         let mut candidates = Vec::new();
         if let Some(storage) = config.storage()? {
-            candidates.push((storage, as_sources(&typed)));
+            let inputs = as_sources(&typed);
+            candidates.push(Candidate { storage, is_configured: true, inputs });
         }
         if let Some((storage, files)) = typed.split_first() {
-            candidates.push((storage.to_path_buf(), as_sources(files)));
+            let (storage, inputs) = (storage.to_path_buf(), as_sources(files));
+            candidates.push(Candidate { storage, is_configured: false, inputs });
         }
         Ok(candidates)
     }

@@ -221,6 +221,7 @@ impl RunArgs {
             key: self.key.clone(),
             slurm: slurm(config)?,
             is_job: false,
+            accepts_new: true,
             quiet: false,
             frontend: report::terminal(),
         })

@@ -8,9 +8,11 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::Tool;
-use super::input_args::{PathArgs, PointArgs, levels, ranged, typed_factor, warn_of_similar_texts};
+use super::input_args::{
+    Candidate, PathArgs, PointArgs, levels, ranged, typed_factor, warn_of_similar_texts,
+};
 use super::options::{Dirty, RunArgs, StyleName, TaskDir};
-use super::storage_args::{AbsentStorage, NewStorage};
+use super::storage_args::{AbsentStorage, NewStorage, check_known};
 use ce_evaluate::session::{
     BeginError, BoundTask, CallNameError, Error, FinishedJobs, Frontend, Given, Kept, OutputError,
     Place, RunJobRequest, RunOptions, Session, WriteError, check_selection, find_job, find_jobs,
@@ -165,10 +167,15 @@ impl Run {
         {
             let version = TaskVersion::new(&name, &commit, &place);
             // The number of inputs of the task is not known: a job of another number is another one.
-            for (path, inputs) in self.typed.candidates(config.insert(self.task.config()?))? {
+            for Candidate { storage: path, is_configured, inputs } in
+                self.typed.candidates(config.insert(self.task.config()?))?
+            {
                 if let Some(storage) = open_finished(&path, self.how.unrecorded())
                     && let Some(job) = find_job(&storage, version, &inputs)?
                 {
+                    if !self.accepts_new(is_configured) {
+                        check_known(dir, &path)?;
+                    }
                     return self.print_finished(storage, &path, &job, out);
                 }
             }
@@ -183,8 +190,9 @@ impl Run {
         let (task, ranged) = ranged(task, factors, &self.typed)?;
         let is_read = selection.inputs_read(&task)?;
         let given = self.typed.resolve_read(&task, &config, &is_read)?;
-        if given.is_configured {
-            self.new_storage.check(dir, &given.storage)?;
+        let accepts_new = self.accepts_new(given.is_configured);
+        if !accepts_new {
+            check_known(dir, &given.storage)?;
         }
         let trees = Trees::new(dir);
         let bound = BoundTask::new(&trees, task, &given.inputs)?;
@@ -202,7 +210,7 @@ impl Run {
                 }
             }
         }
-        let options = self.options(&config)?;
+        let options = RunOptions { accepts_new, ..self.options(&config)? };
         if self.detach == Some(Background::Job) {
             // Each of the jobs would do the first again, and the second may be gone by then.
             let excluded =
@@ -282,6 +290,11 @@ impl Run {
         Ok(options)
     }
 
+    /// Whether the storage may be another one than the repository has used at its path. A job has that of the run that has submitted it.
+    fn accepts_new(&self, is_configured: bool) -> bool {
+        self.as_job.is_none() && self.new_storage.is_accepted(is_configured)
+    }
+
     /// Returns the end of the program after an evaluation. A job that is to be handed over records that its run will wait again.
     fn exit(&self, session: &Session, evaluation: &Evaluation) -> Exit {
         let signal = match (session.interrupted_by(), evaluation.exit()) {
@@ -340,6 +353,8 @@ impl Run {
     ) -> Result<Session, Error> {
         let dir = &self.task.task;
         let opened = match looked {
+            // The run that has submitted the job has made it.
+            _ if self.as_job.is_some() => Storage::existing(path),
             Some(storage) => Ok(storage),
             None => Storage::inspect(path, options.unrecorded),
         };

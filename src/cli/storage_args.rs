@@ -257,15 +257,15 @@ pub(super) struct NewStorage {
 }
 
 impl NewStorage {
-    /// Checks that the configured storage is there, if the repository of a directory has used it, unless a new one is wanted.
-    pub(super) fn check(self, dir: &Path, storage: &Path) -> Result<(), Error> {
-        if self.new_storage { Ok(()) } else { check_known(dir, storage) }
+    /// Whether the storage may be another one than the repository has used at its path. One that is named on the command line may.
+    pub(super) const fn is_accepted(self, is_configured: bool) -> bool {
+        self.new_storage || !is_configured
     }
 }
 
 /// Checks that the configured storage is there, and the one that the repository of a directory has used, if it has.
 pub(super) fn check_known(dir: &Path, storage: &Path) -> Result<(), Error> {
-    KnownStorages::of(dir)?.map_or(Ok(()), |known| known.check(storage))
+    KnownStorages::read(dir)?.map_or(Ok(()), |known| known.check(storage))
 }
 
 /// The storage that Git's configuration names, if the current directory is in a repository.

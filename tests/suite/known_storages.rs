@@ -82,6 +82,54 @@ fn a_directory_in_the_place_of_a_storage_is_not_taken_for_it() {
 }
 
 #[test]
+fn a_storage_that_cannot_be_opened_is_not_told_to_be_gone() {
+    let lab = used("kept");
+    fs::rename(lab.path("kept"), lab.path("away")).unwrap();
+    symlink("kept", lab.path("kept")).unwrap();
+    let ran = run(&lab, &[]).exit(5).called(vec![]);
+    ran.says("symbolic links");
+    fs::remove_file(lab.path("kept")).unwrap();
+    fs::create_dir(lab.path("kept")).unwrap();
+    fs::write(lab.path("kept/not mounted"), "").unwrap();
+    run(&lab, &[]).exit(2).called(vec![]).says(&format!("../kept {REPLACED}"));
+}
+
+#[test]
+fn a_spoiled_id_is_replaced_on_request() {
+    let lab = used("kept");
+    fs::write(lab.path("kept/repositories/storage"), "").unwrap();
+    run(&lab, &[]).exit(2).says(REPLACED);
+    run(&lab, &["--new-storage"]).exit(0).called(vec![]);
+    run(&lab, &[]).exit(0).called(vec![]);
+    assert_eq!(memory(&lab, "task").len(), 2);
+}
+
+#[test]
+fn a_finished_job_is_not_taken_from_another_storage() {
+    let lab = used("kept");
+    fs::remove_file(lab.path("kept/repositories/storage")).unwrap();
+    let git = snapshot(&lab.path("task/.git"));
+    for arguments in [&["-q"][..], &["-q", "--at", "HEAD"]] {
+        run(&lab, arguments).exit(2).says(REPLACED);
+    }
+    assert_eq!(snapshot(&lab.path("task/.git")), git);
+    run(&lab, &["-q", "--at", "HEAD", "--new-storage"]).exit(0);
+}
+
+#[test]
+fn a_submitted_run_makes_no_storage() {
+    let lab = configured("../unused");
+    run(&lab, &["--as-job=log", "../kept"]).exit(5).called(vec![]);
+    assert!(!lab.path("kept").exists());
+    run(&lab, &["../kept"]).exit(0).called(vec!["add"]);
+    fs::rename(lab.path("kept"), lab.path("away")).unwrap();
+    run(&lab, &["--as-job=log", "../kept"]).exit(2).says(GONE);
+    fs::create_dir(lab.path("kept")).unwrap();
+    run(&lab, &["--as-job=log", "../kept"]).exit(2).says(REPLACED);
+    assert_eq!(fs::read_dir(lab.path("kept")).unwrap().count(), 0);
+}
+
+#[test]
 fn a_storage_may_be_moved_and_copied() {
     let lab = used("kept");
     copy(&lab.path("kept"), &lab.path("copied"));
@@ -232,6 +280,10 @@ fn a_pull_does_not_make_a_storage_that_is_gone() {
     lab.run("ce", &["pull", "--new-storage"]).exit(0).says("made a new storage at ../kept");
     lab.run("ce", &["pull"]).exit(0).shows("nothing is new");
     assert_eq!(memory(&lab, "task").len(), 2);
+    // What a pull has done is told, even if it cannot be remembered.
+    fs::write(lab.path("task/.git/compeval/storages"), "other\n").unwrap();
+    let ran = lab.run("ce", &["pull", "../kept", "../results.git"]).exit(2);
+    ran.shows("nothing is new").says("does not begin with the line");
     // A pull is a use, too.
     fs::remove_dir_all(lab.path("task/.git/compeval")).unwrap();
     lab.run("ce", &["pull"]).exit(0);

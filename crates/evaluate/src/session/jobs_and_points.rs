@@ -196,7 +196,7 @@ pub fn find_job(
     Ok(outputs.map(|outputs| FinishedJobs { points: None, outputs: vec![outputs] }))
 }
 
-/// Records that the repository of a task in this directory uses a storage, which was only read so far.
+/// Records that the repository of a task in this directory uses a storage, which was checked, and only read so far.
 ///
 /// # Errors
 ///
@@ -205,18 +205,24 @@ pub fn record_later_use(storage: Storage, dir: &Path) -> Result<(), Error> {
     if KnownRepositories::new(&storage).is_recorded(&Home::of(dir)?.path.to_string_lossy())? {
         return Ok(());
     }
-    record_use(&storage.into_writable(Durability::Unsynced)?, dir, |_| {})
+    record_use(&storage.into_writable(Durability::Synced)?, dir, true, |_| {})
 }
 
-/// Records that the repository of a task in this directory uses a storage: in the storage, and in the repository.
+/// Records that the repository of a task in this directory uses a storage: in the storage, and in the repository. Unless a new
+/// storage is accepted, it must be the one that the repository has used at its path, if it has.
 pub(super) fn record_use(
     storage: &Storage,
     dir: &Path,
+    accepts_new: bool,
     warn: impl FnOnce(&str),
 ) -> Result<(), Error> {
+    let known = KnownStorages::read(dir)?;
+    if let Some(known) = known.as_ref().filter(|_| !accepts_new) {
+        known.check_open(storage)?;
+    }
     let Home { path, inode } = Home::of(dir)?;
     KnownRepositories::new(storage).record(&path.to_string_lossy(), inode)?;
-    KnownStorages::of(dir)?.map_or(Ok(()), |mut known| known.remember(storage, warn))
+    known.map_or(Ok(()), |mut known| known.remember(storage, warn))
 }
 
 /// The reason why a task cannot be evaluated for each of some points over its own inputs.

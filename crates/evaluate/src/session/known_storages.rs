@@ -5,6 +5,7 @@
 //! remembered.
 
 use std::fs::{self, File};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ use ce_git::common_directory;
 use ce_model::exit::Explain;
 use ce_model::humanize::quoted_path;
 use ce_model::system_hints;
-use ce_storage::{Storage, StorageId, StorageIdentity, Unrecorded};
+use ce_storage::{NoStorage, Storage, StorageError, StorageId, StorageIdentity, Unrecorded};
 
 /// The file, in Git's common directory.
 const FILE: &str = "compeval/storages";
@@ -54,7 +55,7 @@ impl Explain for KnownStorageError {
                 let parent = path.parent().filter(|it| !it.as_os_str().is_empty() && !it.exists());
                 let make = parent.map(|it| format!("mkdir -p {}, and ", quoted_path(it)));
                 format!(
-                    "mount its file system, or put the storage back: it has all results; to use a new one, which has none: {}give --new-storage to ce run or ce pull",
+                    "mount its file system, or put the storage back: it has all results; to compute them again in a new one, {}give --new-storage to ce run or ce pull",
                     make.unwrap_or_default()
                 )
             }
@@ -75,18 +76,18 @@ pub struct KnownStorages {
 }
 
 impl KnownStorages {
-    /// Reads the memory of the repository that a directory is in, or is; `None` in no repository.
+    /// Reads the memory of the repository that a directory is in, or is; `None` outside a repository.
     ///
     /// # Errors
     ///
     /// Fails if it cannot be read.
-    pub fn of(dir: &Path) -> Result<Option<Self>, Error> {
+    pub fn read(dir: &Path) -> Result<Option<Self>, Error> {
         // What is wrong with the repository is told by those who need it.
         let Ok(Some(git)) = common_directory(dir) else { return Ok(None) };
-        Ok(Some(Self::read(git.join(FILE))?))
+        Ok(Some(Self::parse(git.join(FILE))?))
     }
 
-    fn read(file: PathBuf) -> Result<Self, KnownStorageError> {
+    fn parse(file: PathBuf) -> Result<Self, KnownStorageError> {
         let text = match fs::read_to_string(&file) {
             Ok(text) => text,
             Err(error) if is_absent(&error) => String::new(),
@@ -103,30 +104,51 @@ impl KnownStorages {
     ///
     /// # Errors
     ///
-    /// Fails if it is gone, or is another one.
+    /// Fails if it is gone, or is another one, or cannot be read.
     pub fn check(&self, storage: &Path) -> Result<(), Error> {
-        let known = self.ids(&places(storage));
+        if self.ids(storage).is_empty() {
+            return Ok(());
+        }
+        match Storage::inspect(storage, Unrecorded::Refuse) {
+            Ok(found) if found.availability().was_there() => self.check_open(&found),
+            Ok(_) => Err(KnownStorageError::Gone(storage.to_owned()).into()),
+            // Who opens it waits until its server answers, and checks it then.
+            Err(error) if error.may_be_away() => Ok(()),
+            Err(StorageError::NoStorage { path, source }) => Err(match *source {
+                NoStorage::Other { .. } => KnownStorageError::Replaced(path),
+                NoStorage::Absent { .. } | NoStorage::NoParent(_) | NoStorage::Dangling { .. } => {
+                    KnownStorageError::Gone(path)
+                }
+            }
+            .into()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Checks that a storage that was opened is the one that the repository remembers at its path, if it does.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it is another one, or cannot be read.
+    pub fn check_open(&self, storage: &Storage) -> Result<(), Error> {
+        let path = storage.shown_place();
+        let known = self.ids(path);
         if known.is_empty() {
             return Ok(());
         }
-        let path = storage.to_owned();
-        let found = match Storage::inspect(storage, Unrecorded::Refuse) {
-            Ok(found) if found.availability().was_there() => StorageIdentity::new(&found).read()?,
-            // Who opens it waits until its server answers.
-            Err(error) if error.may_be_away() => return Ok(()),
-            Ok(_) | Err(_) => return Err(KnownStorageError::Gone(path).into()),
-        };
+        let found = StorageIdentity::new(storage).read()?;
         if found.is_some_and(|id| known.contains(&id)) {
             return Ok(());
         }
-        Err(KnownStorageError::Replaced(path).into())
+        Err(KnownStorageError::Replaced(path.to_owned()).into())
     }
 
-    /// The ids of the storages that are remembered at these places.
-    fn ids(&self, places: &[String]) -> Vec<StorageId> {
+    /// The ids of the storages that are remembered at a path.
+    fn ids(&self, storage: &Path) -> Vec<StorageId> {
+        let places = places(storage);
         let entries = self.lines.iter().filter_map(|line| line.split_once(' '));
         let here = entries.filter(|(_, path)| places.iter().any(|place| place == path));
-        here.filter_map(|(id, _)| StorageId::of(id)).collect()
+        here.filter_map(|(id, _)| StorageId::parse(id)).collect()
     }
 
     /// Remembers a storage that may be written. For a user who may not write in Git's directory, nothing is remembered; if that fails
@@ -143,6 +165,8 @@ impl KnownStorages {
             return Ok(());
         }
         self.lines.extend(new);
+        // An id that is lost would make another storage of it.
+        storage.flush()?;
         if let Err(error) = self.write()
             && !is_denied(&error)
         {
@@ -157,8 +181,10 @@ impl KnownStorages {
     /// Replaces the file as a whole: of several runs at once, the last one counts, and the others remember their storages the next time.
     fn write(&self) -> io::Result<()> {
         self.file.parent().map_or(Ok(()), umask::create_dir_all)?;
-        let aside = self.file.with_extension(format!("{}.new", std::process::id()));
-        let written = umask::new_file().write(true).create(true).truncate(true).open(&aside);
+        // Hosts may share the directory, so the number of the process is not enough.
+        let number = RandomState::new().build_hasher().finish();
+        let aside = self.file.with_extension(format!("{number:016x}.new"));
+        let written = umask::new_file().write(true).create_new(true).open(&aside);
         let written = written.and_then(|file| self.write_to(file));
         let renamed = written.and_then(|()| fs::rename(&aside, &self.file));
         renamed.inspect_err(|_| drop(fs::remove_file(&aside)))
@@ -205,7 +231,11 @@ fn real(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
+    use std::process::Command;
 
+    use ce_storage::Durability;
+
+    use super::super::jobs_and_points::record_use;
     use super::*;
 
     #[test]
@@ -225,14 +255,32 @@ mod tests {
     }
 
     #[test]
+    fn a_storage_that_answers_late_must_be_the_one_that_is_known() {
+        let dir = tempfile::tempdir().unwrap();
+        let [task, place] = ["task", "disk"].map(|name| dir.path().join(name));
+        let git = Command::new("git").args(["init", "-q"]).arg(&task).status();
+        assert!(git.unwrap().success());
+        let open = || Storage::open(&place, Unrecorded::Adopt, Durability::Unsynced).unwrap();
+        let use_it = |accepts_new| record_use(&open(), &task, accepts_new, |_| {});
+        use_it(false).unwrap();
+        use_it(false).unwrap();
+        fs::rename(&place, dir.path().join("away")).unwrap();
+        let error = use_it(false).unwrap_err();
+        assert!(error.to_string().contains("is not the storage that"), "{error}");
+        assert!(!place.join("repositories").exists(), "nothing is recorded in it");
+        use_it(true).unwrap();
+        use_it(false).unwrap();
+    }
+
+    #[test]
     fn a_memory_of_another_format_is_not_read_or_replaced() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("storages");
         fs::write(&file, "compeval storages 2\n").unwrap();
-        assert!(matches!(KnownStorages::read(file.clone()), Err(KnownStorageError::Format(_))));
+        assert!(matches!(KnownStorages::parse(file.clone()), Err(KnownStorageError::Format(_))));
         let known = KnownStorages { file: file.clone(), lines: vec!["0 /a".to_owned()] };
         known.write().unwrap();
-        assert_eq!(KnownStorages::read(file).unwrap().lines, known.lines);
+        assert_eq!(KnownStorages::parse(file).unwrap().lines, known.lines);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing is left beside it");
     }
 }

@@ -156,7 +156,7 @@ impl Session {
         if options.place == Place::Here {
             IsolationRequired::check(&*executor, options.isolation)?;
         }
-        jobs_and_points::record_use(&storage, dir, options.frontend.notify)?;
+        jobs_and_points::record_use(&storage, dir, options.accepts_new, options.frontend.notify)?;
         let mut session =
             Self::with(storage, dir, options, Some((Arc::clone(&executor), interrupts)));
         session.notices = notices;

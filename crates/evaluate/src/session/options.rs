@@ -58,6 +58,8 @@ pub struct RunOptions {
     pub key: Option<PathBuf>,
     /// Whether the run is a job, which its scheduler asks by SIGUSR1 to hand over to the next one.
     pub is_job: bool,
+    /// Whether the storage may be another one than the repository has used at its path.
+    pub accepts_new: bool,
     /// Whether the user is not told that the run waits for a collection.
     pub quiet: bool,
     /// The functions that report to the user outside of an evaluation.
@@ -102,6 +104,7 @@ impl Default for RunOptions {
             slurm: SlurmSettings::default(),
             key: None,
             is_job: false,
+            accepts_new: true,
             quiet: false,
             frontend: Frontend::default(),
         }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::disk::{IoContext, Result};
 use crate::paths::IDENTITY;
 use crate::protocol::Storage;
-use crate::records::{Format, Provenance};
+use crate::records::{Format, Provenance, RecordState};
 
 /// The number of random bytes of an id.
 const BYTES: usize = 16;
@@ -33,8 +33,8 @@ impl StorageId {
         Ok(Self(format!("{:032x}", u128::from_le_bytes(bytes))))
     }
 
-    /// Returns the id that is written so.
-    pub fn of(text: &str) -> Option<Self> {
+    /// Parses an id.
+    pub fn parse(text: &str) -> Option<Self> {
         let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         let is_id = text.len() == 2 * BYTES && text.bytes().all(is_digit);
         is_id.then(|| Self(text.to_owned()))
@@ -82,11 +82,10 @@ impl<'a> StorageIdentity<'a> {
     /// Fails if it cannot be read.
     pub fn read(self) -> Result<Option<StorageId>> {
         let record = self.storage.records().read::<StorageRecord>(IDENTITY)?;
-        Ok(record.ok().and_then(|record| StorageId::of(record.id.as_str())))
+        Ok(record.ok().and_then(|record| StorageId::parse(record.id.as_str())))
     }
 
-    /// Returns the id, and gives the storage one if it has none yet: of several runs at once, all return that of the first. `None` if
-    /// the storage may not be written, or its record is spoiled.
+    /// Returns the id. Creates it if needed; concurrent runs get the same. `None` if the storage may not be written.
     ///
     /// # Errors
     ///
@@ -95,11 +94,16 @@ impl<'a> StorageIdentity<'a> {
         if let Some(id) = self.read()? {
             return Ok(Some(id));
         }
+        let records = self.storage.records();
         let (format, id) = (Format::FILES, StorageId::random()?);
         let record = StorageRecord { format, id, recorded: Provenance::now() };
-        match self.storage.records().put_new(IDENTITY, &record) {
-            Ok(true) => Ok(Some(record.id)),
-            Ok(false) => self.read(),
+        let put = match records.read::<StorageRecord>(IDENTITY)? {
+            RecordState::Absent => records.put_new(IDENTITY, &record).map(drop),
+            RecordState::Valid(_) | RecordState::Spoiled => records.put(IDENTITY, &record),
+        };
+        match put {
+            // Another run may have been faster.
+            Ok(()) => self.read(),
             Err(error) if error.may_not_write() || error.is_foreign() => Ok(None),
             Err(error) => Err(error),
         }
@@ -124,16 +128,19 @@ mod tests {
         assert_eq!(StorageIdentity::new(&other).ensure().unwrap(), id);
         assert_eq!(StorageIdentity::new(&other).read().unwrap(), id);
         fs::write(dir.path().join(IDENTITY), "{}").unwrap();
-        assert_eq!(StorageIdentity::new(&one).ensure().unwrap(), None, "it is spoiled");
+        assert_eq!(StorageIdentity::new(&one).read().unwrap(), None, "it is spoiled");
+        let new = StorageIdentity::new(&one).ensure().unwrap();
+        assert!(new.is_some() && new != id, "it is replaced");
+        assert_eq!(StorageIdentity::new(&other).ensure().unwrap(), new);
     }
 
     #[test]
     fn an_id_is_digits_and_differs_from_any_other() {
         let [one, other] = [(); 2].map(|()| StorageId::random().unwrap());
         assert_ne!(one, other);
-        assert_eq!(StorageId::of(one.as_str()), Some(one.clone()));
+        assert_eq!(StorageId::parse(one.as_str()), Some(one.clone()));
         for text in ["", "00", &one.as_str().to_uppercase()[..31], &format!("{one}0")] {
-            assert_eq!(StorageId::of(text), None, "{text:?}");
+            assert_eq!(StorageId::parse(text), None, "{text:?}");
         }
     }
 }
