@@ -5,7 +5,9 @@ use std::fmt;
 use ce_git::{Mirror, MirrorError};
 use ce_model::digest::ObjectId;
 use ce_model::humanize::{counted, size};
-use ce_storage::{Entry, MissingPart, Record, RevocationIndex, Storage, of_revocation};
+use ce_storage::{
+    Entry, MissingPart, Record, RevocationIndex, RevokedResults, Storage, Survey, of_revocation,
+};
 use serde::Serialize;
 
 use crate::attestation::{Attested, Evidence, TakenEvidence};
@@ -22,6 +24,8 @@ pub(super) struct Beliefs<'a> {
     trust: Trust,
     evidence: Evidence,
     revoked: RepositoryRevocations,
+    /// The results that are revoked as they stand in the storage.
+    here: RevokedResults,
     /// The number of attesters that a call needs.
     required: usize,
 }
@@ -39,7 +43,12 @@ impl<'a> Beliefs<'a> {
         let evidence = Evidence::of(mirror, finder, required > 0)?;
         let mut revoked = RepositoryRevocations::of(mirror, finder, &trust)?;
         revoked.trusted.extend(storage.revocations().index()?.all().cloned());
-        Ok(Self { mirror, trust, evidence, revoked, required })
+        let here = if revoked.trusted.is_empty() {
+            RevokedResults::new()
+        } else {
+            revoked.trusted.revoked_among(storage, &Survey::new(storage).entries()?)?
+        };
+        Ok(Self { mirror, trust, evidence, revoked, here, required })
     }
 
     /// Checks that somebody who is trusted for a result has signed a file of it that no record vouches for: its record, or its log.
@@ -53,9 +62,9 @@ impl<'a> Beliefs<'a> {
             return Err(RefusedFor::Revoked { reason: reason.to_owned() });
         }
         if let Record::Job(job) = record
-            && let Some((call, reason)) = self.revoked.trusted.first_of(&job.calls)
+            && let Some((call, reason)) = self.revoked.trusted.first_of(&job.calls, &self.here)
         {
-            let (call, reason) = (call.to_owned(), reason.to_owned());
+            let (call, reason) = (call.clone(), reason.clone());
             return Err(RefusedFor::RevokedCall { call, reason });
         }
         match (record, self.required) {
@@ -101,7 +110,11 @@ impl<'a> Beliefs<'a> {
         dry: bool,
     ) -> Result<(TakenEvidence, Vec<RevokedResult>), ResultsError> {
         let taken = self.evidence.import(storage, self.mirror, &self.trust, dry)?;
-        Ok((taken, self.revoked.import(storage, dry)?))
+        for revocation in self.revoked.trusted.all().filter(|_| !dry) {
+            storage.revocations().add(revocation)?;
+        }
+        let revoked = self.here.clone().into_iter();
+        Ok((taken, revoked.map(|(name, reason)| RevokedResult { name, reason }).collect()))
     }
 }
 
@@ -144,20 +157,6 @@ impl RepositoryRevocations {
             all.trusted.extend(read_revocation(mirror, &path, &id)?);
         }
         Ok(all)
-    }
-
-    /// Brings the revocations that count and that a storage does not have, unless nothing is to be written. Returns the results there
-    /// that are revoked.
-    pub(super) fn import(
-        &self,
-        storage: &Storage,
-        dry: bool,
-    ) -> Result<Vec<RevokedResult>, ResultsError> {
-        for revocation in self.trusted.all().filter(|_| !dry) {
-            storage.revocations().add(revocation)?;
-        }
-        let revoked = self.trusted.revoked_in(storage)?.into_iter();
-        Ok(revoked.map(|(name, reason)| RevokedResult { name, reason }).collect())
     }
 }
 

@@ -7,7 +7,7 @@ use ce_git::{BlobHash, LfsPointer, Mirror, PackWriter, UnwrittenTree};
 use ce_model::digest::{Blake3, ObjectId};
 use ce_storage::records::{CallRecord, Origin};
 use ce_storage::{
-    Entry, ExpectedFile, Record, ResultName, Revocation, RevocationIndex, Storage, StorageError,
+    Entry, ExpectedFile, Record, ResultName, Revocation, RevokedResults, Storage, StorageError,
     Survey, large_name, ledger_file,
 };
 use rayon::prelude::*;
@@ -42,10 +42,8 @@ pub(super) struct Selection<'a> {
     pub(super) files: UnwrittenTree,
     /// Revocations, and records in whose places the repository has others: these may be known there, too.
     pub(super) compared: Vec<(String, Vec<u8>)>,
-    /// What this storage knows to be revoked.
-    revocations: RevocationIndex,
-    /// The results that are revoked as they stand here, by their short names, with the reasons.
-    revoked: BTreeMap<String, String>,
+    /// The results that are revoked as they stand here.
+    revoked: RevokedResults,
     /// Whether the executions of calls that the repository has already are added to the ledger.
     attest: bool,
     /// The facts on executions that are published.
@@ -71,6 +69,7 @@ impl<'a> Selection<'a> {
         (request, lfs): (&PushRequest, Option<u64>),
     ) -> Result<Self, ResultsError> {
         let revocations = storage.revocations().index()?;
+        let entries = Survey::new(storage).entries()?;
         let mut selection = Self {
             storage,
             mirror,
@@ -82,8 +81,7 @@ impl<'a> Selection<'a> {
             writer: (!request.dry).then(|| mirror.writer()),
             files: UnwrittenTree::new(),
             compared: Vec::new(),
-            revoked: revocations.revoked_in(storage)?,
-            revocations: revocations.clone(),
+            revoked: revocations.revoked_among(storage, &entries)?,
             attest: request.attest,
             facts: request.facts,
             attested: None,
@@ -92,8 +90,8 @@ impl<'a> Selection<'a> {
             jobs: Vec::new(),
             pushed: Pushed::default(),
         };
-        let mut entries = Survey::new(storage).entries()?.into_iter();
         let (all, mut done) = (entries.len(), 0);
+        let mut entries = entries.into_iter();
         request.progress.begin("reading results", all);
         loop {
             let batch: Vec<Entry> = entries.by_ref().take(BATCH).collect();
@@ -199,12 +197,11 @@ impl<'a> Selection<'a> {
 
     /// Returns the reason to keep a result here if it is revoked, or is a job with a revoked call.
     fn revoked(&self, result: &SharedResult) -> Option<Withheld> {
-        let revoked = |name: &String| Some((name.clone(), self.revoked.get(name)?.clone()));
         if let Record::Job(job) = &result.record {
-            let (call, reason) = job.calls.iter().find_map(revoked)?;
-            return Some(Withheld::RevokedCall { call, reason });
+            let (call, reason) = job.calls.iter().find_map(|it| self.revoked.get_key_value(it))?;
+            return Some(Withheld::RevokedCall { call: call.clone(), reason: reason.clone() });
         }
-        let reason = self.revocations.reason_of(&result.entry, &result.record)?.to_owned();
+        let reason = self.revoked.get(&result.entry.short())?.clone();
         Some(Withheld::Revoked { reason })
     }
 

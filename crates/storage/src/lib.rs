@@ -37,10 +37,11 @@ pub use self::protocol::{
     FoundTree, GcRoots, Holder, Import, ImportedCall, Importer, Input, InputSource, Inputs, Job,
     JobOutputs, Jobs, Lease, Leases, Ledger, Locator, LogTail, MemberError, MissingPart, NewTree,
     OpenTree, OpenedValue, OutputLocation, Outputs, Precedence, PriorAttempt, PublishError, Queue,
-    QueueSearch, Revocation, RevocationIndex, Revocations, RootRegistry, Runs, Sealed, ServedQueue,
-    SharedContents, Site, Stage, StageProgress, Storage, Stored, StoredCalls, StoredTrees,
-    Suspension, Suspensions, TableDirectory, Tables, Takeover, TicketContents, Unrecorded, Values,
-    VersionlessCall, WorkerName, WritableArea, choose_result, lease_timeout, state_interval,
+    QueueSearch, Revocation, RevocationIndex, Revocations, RevokedResults, RootRegistry, Runs,
+    Sealed, ServedQueue, SharedContents, Site, Stage, StageProgress, Storage, Stored, StoredCalls,
+    StoredTrees, Suspension, Suspensions, TableDirectory, Tables, Takeover, TicketContents,
+    Unrecorded, Values, VersionlessCall, WorkerName, WritableArea, choose_result, lease_timeout,
+    state_interval,
 };
 pub use self::records::{
     CheckStopped, Defect, ExpectedFile, Finding, LongText, OwnOutput, PinRecord, RecipeError,

@@ -293,6 +293,43 @@ fn what_is_said_of_an_original_counts_for_its_copies() {
     told.says(&format!("warning: the result {copy} is revoked: the disk was full"));
 }
 
+/// A job that was made from a copy is treated like one that was made from the original.
+#[test]
+fn a_revocation_of_an_original_counts_for_the_jobs_of_its_copies() {
+    let lab = lab();
+    lab.git("task", &["config", "compeval.takeover", "tree"]);
+    let storages = ["storage", "mine"];
+    for storage in storages {
+        evaluate(&lab, storage).exit(0).called(vec!["once", "twice"]);
+    }
+    let [original, _] = twice_in(&lab, "storage");
+    let lab = lab.file("README", "more").commit_again();
+    for storage in storages {
+        evaluate(&lab, storage).exit(0).says("2 taken over");
+    }
+    let copy = original.replace(original.split('/').nth(1).unwrap(), &head(&lab));
+    push(&lab, &[], "storage", "results.git").shows("pushed 2 calls, 2 jobs");
+    fs::remove_dir_all(lab.path("mine/t_task")).unwrap();
+    let because = ["--revoke", &original, "--because", "the disk was full"];
+    push(&lab, &because, "storage", "results.git").exit(0);
+    // The record of the job is not used without a word.
+    let mut command = lab.command("ce-run");
+    let quiet = lab.finish(command.args(["-q", "../storage", "../data/x"])).exit(0);
+    quiet.says(&format!("warning: the result {copy} is revoked: the disk was full"));
+    // It goes nowhere.
+    repository(&lab, "other.git");
+    let told = push(&lab, &[], "storage", "other.git").exit(1);
+    let told = told.shows("pushed 1 call, 1 revocation ");
+    told.shows(&format!("its call {copy} is revoked: the disk was full"));
+    // Nobody who has the copy takes it.
+    let told = pull(&lab, &[], "mine", "results.git").exit(1);
+    [original, copy].iter().fold(told, |told, call| {
+        told.shows(&format!("its call {call} is revoked: the disk was full"))
+            .shows(&format!("{call} is here, and revoked: the disk was full"))
+    });
+    assert!(!lab.path("mine/t_task").exists());
+}
+
 /// The first twelve digits of the present commit.
 fn head(lab: &Lab) -> String {
     lab.git("task", &["rev-parse", "HEAD"])[..12].to_owned()

@@ -3,7 +3,9 @@
 //! No result depends on the ledger, and its lines are not parsed here. Revocations say that a result is wrong; nothing is deleted
 //! because of them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use rayon::prelude::*;
 
 use super::Storage;
 use crate::disk::{Result, StorageError};
@@ -147,6 +149,14 @@ impl Revocation {
     }
 }
 
+/// Results in a storage that are revoked as they stand there: their short names, with the reasons.
+pub type RevokedResults = BTreeMap<String, String>;
+
+/// Returns the computation or task that the short name of a result begins with.
+fn owner(name: &str) -> &str {
+    name.split('/').next().unwrap_or_default()
+}
+
 /// Revocations, by the short names of the results that they are about.
 #[derive(Clone, Debug, Default)]
 pub struct RevocationIndex {
@@ -183,11 +193,16 @@ impl RevocationIndex {
         })
     }
 
-    /// The first of these results, by their short names, of which any outputs are revoked, and the reason.
-    pub fn first_of<'n>(&self, names: &'n [String]) -> Option<(&'n str, &str)> {
-        names.iter().find_map(|name| {
-            let revocation = self.of_result.get(name)?.first()?;
-            Some((name.as_str(), revocation.record.reason.as_str()))
+    /// The first of these calls of a job, by their short names, that is among the revoked results of a storage, or of which any other
+    /// outputs are revoked, and the reason: the record of a job does not say which ones it was made from.
+    pub fn first_of<'a>(
+        &'a self,
+        calls: &'a [String],
+        revoked: &'a RevokedResults,
+    ) -> Option<(&'a String, &'a String)> {
+        calls.iter().find_map(|call| {
+            let any = self.of_result.get(call).and_then(|it| it.first());
+            Some((call, any.map(|it| &it.record.reason).or_else(|| revoked.get(call))?))
         })
     }
 
@@ -196,17 +211,19 @@ impl RevocationIndex {
         self.of_result.is_empty()
     }
 
-    /// The results in a storage that are revoked as they stand there: their short names, with the reasons.
-    pub fn revoked_in(&self, storage: &Storage) -> Result<BTreeMap<String, String>> {
-        let mut revoked = BTreeMap::new();
-        for revocations in self.of_result.values() {
-            let Some(Revocation { entry, .. }) = revocations.first() else { continue };
-            let RecordState::Valid(record) = storage.records().read_entry(entry)? else { continue };
-            if let Some(reason) = self.reason(entry, &record.outputs()) {
-                revoked.insert(entry.short(), reason.to_owned());
+    /// The results among these that are revoked as they stand in a storage. Only records of computations with revocations are read.
+    pub fn revoked_among(&self, storage: &Storage, entries: &[Entry]) -> Result<RevokedResults> {
+        let owners: HashSet<&str> = self.of_result.keys().map(|name| owner(name)).collect();
+        let read = entries.par_iter().map(|entry| {
+            let name = entry.short();
+            if !owners.contains(owner(&name)) {
+                return Ok(None);
             }
-        }
-        Ok(revoked)
+            let record = storage.records().read_fitting(entry)?;
+            let reason = record.as_ref().and_then(|record| self.reason_of(entry, record));
+            Ok(reason.map(|reason| (name, reason.to_owned())))
+        });
+        Ok(read.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
     }
 }
 

@@ -46,7 +46,7 @@ pub use self::heartbeat::{Holder, lease_timeout, state_interval};
 pub use self::import_results::Importer;
 pub use self::import_results::{AwayCall, Import, ImportedCall, JobOutputs, MissingPart};
 pub use self::lease::{ExecutionMode, Lease, Leases};
-pub use self::ledger::{Ledger, Revocation, RevocationIndex, Revocations};
+pub use self::ledger::{Ledger, Revocation, RevocationIndex, Revocations, RevokedResults};
 pub use self::open::{Availability, Locator, Site};
 use self::private_exports::PrivateExports;
 pub use self::published_jobs::{Job, Jobs};

@@ -181,7 +181,10 @@ impl<'a> Jobs<'a> {
             return Ok(false);
         }
         let record = self.storage.records().read::<JobRecord>(&job.record())?.ok();
-        Ok(record.is_some_and(|job| revoked.first_of(&job.calls).is_some()))
+        let Some(JobRecord { calls, .. }) = record else { return Ok(false) };
+        let entries: Vec<Entry> = calls.iter().filter_map(|call| Entry::of_short(call)).collect();
+        let here = revoked.revoked_among(self.storage, &entries)?;
+        Ok(revoked.first_of(&calls, &here).is_some())
     }
 
     /// Whether the literals of a job are recorded, and have the same contents still.
