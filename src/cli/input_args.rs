@@ -45,7 +45,7 @@ pub(super) struct PathArgs {
 
 /// A storage and inputs that may be meant by what was typed.
 #[derive(Debug)]
-pub(super) struct Candidate {
+pub(super) struct PathsCandidate {
     pub(super) storage: PathBuf,
     /// Whether the configuration names the storage.
     pub(super) is_configured: bool,
@@ -101,7 +101,7 @@ impl PathArgs {
 
     /// Returns the storage, and the inputs of a task that is not loaded, in each way in which they may be
     /// told apart. There is none if inputs may be given by name: then the task is needed.
-    pub(super) fn candidates(&self, config: &Config) -> Result<Vec<Candidate>, Error> {
+    pub(super) fn candidates(&self, config: &Config) -> Result<Vec<PathsCandidate>, Error> {
         if !self.params.is_empty()
             || self.typed().any(|path| path.as_os_str().as_bytes().contains(&b'='))
         {
@@ -111,11 +111,11 @@ impl PathArgs {
         let mut candidates = Vec::new();
         if let Some(storage) = config.storage()? {
             let inputs = as_sources(&typed);
-            candidates.push(Candidate { storage, is_configured: true, inputs });
+            candidates.push(PathsCandidate { storage, is_configured: true, inputs });
         }
         if let Some((storage, files)) = typed.split_first() {
             let (storage, inputs) = (storage.to_path_buf(), as_sources(files));
-            candidates.push(Candidate { storage, is_configured: false, inputs });
+            candidates.push(PathsCandidate { storage, is_configured: false, inputs });
         }
         Ok(candidates)
     }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::Tool;
 use super::input_args::{
-    Candidate, PathArgs, PointArgs, levels, ranged, typed_factor, warn_of_similar_texts,
+    PathArgs, PathsCandidate, PointArgs, levels, ranged, typed_factor, warn_of_similar_texts,
 };
 use super::options::{Dirty, RunArgs, StyleName, TaskDir};
 use super::storage_args::{AbsentStorage, NewStorage, check_known};
@@ -167,7 +167,7 @@ impl Run {
         {
             let version = TaskVersion::new(&name, &commit, &place);
             // The number of inputs of the task is not known: a job of another number is another one.
-            for Candidate { storage: path, is_configured, inputs } in
+            for PathsCandidate { storage: path, is_configured, inputs } in
                 self.typed.candidates(config.insert(self.task.config()?))?
             {
                 if let Some(storage) = open_finished(&path, self.how.unrecorded())
