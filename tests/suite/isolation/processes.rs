@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
+use rustix::process::{Signal, kill_process};
 
 use super::sight::{anew, as_each_user};
 use super::{is_possible, task};
@@ -69,19 +69,20 @@ fn check(mark: &str) {
 
 /// Starts an evaluation whose last call waits, and looks at all processes that it can see.
 fn check_run(lab: &Lab, user: Option<u32>, options: &[&str]) {
-    let run = Running::start(&mut anew(lab, user, options));
-    check(&lab.path("mark").display().to_string());
-    run.signal(Signal::INT);
-    run.signal(Signal::INT);
-    drop(run.output());
+    check_and_end(lab, Running::start(&mut anew(lab, user, options)));
 }
 
 /// Starts a command that executes something which waits, and looks at all processes that it can see.
 fn check_command(lab: &Lab, arguments: &[&str]) {
-    let run = Running::start(lab.command("ce").args(arguments));
+    check_and_end(lab, Running::start(lab.command("ce").args(arguments)));
+}
+
+/// Looks at all processes that the waiting one can see, and ends the program.
+fn check_and_end(lab: &Lab, run: Running) {
     check(&lab.path("mark").display().to_string());
     run.signal(Signal::INT);
-    run.signal(Signal::INT);
+    // The first one may have ended it by now.
+    let _over = kill_process(run.pid, Signal::INT);
     drop(run.output());
 }
 

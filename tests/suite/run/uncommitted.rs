@@ -369,6 +369,15 @@ fn beside_library(value: &str) -> Lab {
     lab
 }
 
+/// The same with the repository as a submodule that is committed.
+fn with_library(value: &str) -> Lab {
+    let lab = beside_library(value);
+    repository::absorb(&lab.path("task"), "lib", "../lib");
+    lab.git("task", &["add", "-A"]);
+    lab.git("task", &["commit", "-qm", "library"]);
+    lab
+}
+
 const OF_LIBRARY: [&str; 4] =
     ["TREE('lib:src')", "TREE('.:lib/src')", "TREE('lib')[01]", "TREE('lib:src' 'HEAD')"];
 
@@ -387,10 +396,7 @@ fn a_submodule_that_is_only_staged_is_in_a_draft() {
 #[test]
 fn a_submodule_that_is_removed_is_not_in_a_draft() {
     for value in OF_LIBRARY {
-        let lab = beside_library(value);
-        repository::absorb(&lab.path("task"), "lib", "../lib");
-        lab.git("task", &["add", "-A"]);
-        lab.git("task", &["commit", "-qm", "library"]);
+        let lab = with_library(value);
         lab.ce_run(&[]).exit(0);
         let lab = lab.without("lib").without(".gitmodules");
         if !value.contains("HEAD") {
@@ -404,10 +410,7 @@ fn a_submodule_that_is_removed_is_not_in_a_draft() {
 #[test]
 fn a_submodule_that_is_elsewhere_is_read_there_in_a_draft() {
     for value in OF_LIBRARY {
-        let lab = beside_library(value);
-        repository::absorb(&lab.path("task"), "lib", "../lib");
-        lab.git("task", &["add", "-A"]);
-        lab.git("task", &["commit", "-qm", "library"]);
+        let lab = with_library(value);
         let lab = lab.file("lib/src/x", "y\n");
         repository::commit(&lab.path("task/lib"), LAB, "moved\n");
         if !value.contains("HEAD") {
@@ -420,10 +423,7 @@ fn a_submodule_that_is_elsewhere_is_read_there_in_a_draft() {
 #[test]
 fn a_tree_beside_changes_of_its_submodule_is_not_changed() {
     for value in ["TREE('.:lib/src')[01]", "TREE('lib:src')[01]"] {
-        let lab = beside_library(value);
-        repository::absorb(&lab.path("task"), "lib", "../lib");
-        lab.git("task", &["add", "-A"]);
-        lab.git("task", &["commit", "-qm", "library"]);
+        let lab = with_library(value);
         lab.ce_run(&["-q"]).exit(0);
         let committed = lab.output();
         fs::remove_dir_all(lab.path("storage")).unwrap();

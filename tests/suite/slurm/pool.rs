@@ -20,6 +20,9 @@ use crate::program::PATIENCE;
 /// The factor by which the pool's clock is faster.
 const HASTE: u32 = 10;
 
+/// The time for which a pool waits at once.
+const TICK: Duration = Duration::from_millis(20);
+
 /// A pool with tickets in a directory, where workers leave files as their hello.
 struct Run<'a> {
     slurm: &'a Slurm,
@@ -28,6 +31,8 @@ struct Run<'a> {
     script: &'a str,
     pool: WorkerPool,
     begin: Instant,
+    /// The time of the pool. It stands still while the cluster answers, which takes longer on a busy machine.
+    now: Duration,
     tokens: Vec<JobToken>,
 }
 
@@ -35,7 +40,7 @@ impl<'a> Run<'a> {
     fn new(slurm: &'a Slurm, dir: &'a Path, settings: &'a SlurmSettings, script: &'a str) -> Self {
         let pool = WorkerPool::new(SlurmScheduler::KIND, &settings.common);
         let begin = Instant::now();
-        Self { slurm, dir, settings, script, pool, begin, tokens: Vec::new() }
+        Self { slurm, dir, settings, script, pool, begin, now: Duration::ZERO, tokens: Vec::new() }
     }
 
     /// Does what the pool decides until something holds.
@@ -52,23 +57,25 @@ impl<'a> Run<'a> {
                 return;
             }
             assert!(self.begin.elapsed() < PATIENCE, "{:?}", self.pool);
-            let now = || self.begin.elapsed() * HASTE;
-            match self.pool.next(now(), || JobToken::random().unwrap()) {
+            match self.pool.next(self.now, || JobToken::random().unwrap()) {
                 PoolAction::Submit(request) => {
                     self.tokens.push(request.token.clone());
                     let result = submit(self.slurm, self.dir, &request, self.settings, self.script);
                     let result = result.map(drop).map_err(SchedulerError::from);
-                    self.pool.submitted(now(), &request.token, &result);
+                    self.pool.submitted(self.now, &request.token, &result);
                 }
                 PoolAction::Ask(tokens) => {
                     let answer = self.slurm.jobs(&tokens).map_err(SchedulerError::from);
-                    self.pool.answered(now(), &answer);
+                    self.pool.answered(self.now, &answer);
                 }
                 PoolAction::Cancel(token, scope) => {
                     let result = self.slurm.cancel(&token, scope).map_err(SchedulerError::from);
-                    self.pool.cancelled(now(), &token, &result);
+                    self.pool.cancelled(self.now, &token, &result);
                 }
-                PoolAction::Wait(_) => thread::sleep(Duration::from_millis(20)),
+                PoolAction::Wait(_) => {
+                    thread::sleep(TICK);
+                    self.now += TICK * HASTE;
+                }
             }
         }
     }
@@ -76,7 +83,7 @@ impl<'a> Run<'a> {
     fn queue(&mut self, queued: u64) {
         let demand = WorkerDemand { queued, running: 0, answered: 0, at_once: NonZeroU32::MIN };
         let demand = BTreeMap::from([(request(1).resources, demand)]);
-        self.pool.set_demand(self.begin.elapsed() * HASTE, &demand);
+        self.pool.set_demand(self.now, &demand);
     }
 }
 
@@ -114,6 +121,6 @@ fn workers_that_cannot_start_are_not_submitted_for_ever() {
     run.until(|pool| pool.stuck().count() == 1);
     let (_, reason) = run.pool.stuck().next().unwrap();
     assert!(reason.contains("ended at its start: FAILED (NonZeroExitCode)"), "{reason}");
-    assert!(run.tokens.len() <= 9, "{:?}", run.tokens);
+    assert!(run.tokens.len() <= 5, "{:?}", run.tokens);
     assert!(run.pool.bad_nodes().count() > 0);
 }
