@@ -207,13 +207,23 @@ impl SecretKey {
     }
 }
 
+/// Random bytes of the kernel, which nobody can guess.
+///
+/// # Errors
+///
+/// Fails if they cannot be read.
+pub fn random_bytes<const N: usize>() -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
 /// Makes a key, unless another process is faster: it appears whole.
 fn make(path: &Path) -> io::Result<()> {
-    let (mut key, mut name) = ([0; Blake3::BYTES], [0; 8]);
-    let mut random = File::open("/dev/urandom")?;
-    random.read_exact(&mut key).and_then(|()| random.read_exact(&mut name))?;
+    let key = random_bytes::<{ Blake3::BYTES }>()?;
     // Other threads and hosts make one, too.
-    let aside = path.with_extension(format!("{:016x}.new", u64::from_le_bytes(name)));
+    let name = u64::from_le_bytes(random_bytes()?);
+    let aside = path.with_extension(format!("{name:016x}.new"));
     let mut file = File::options().write(true).create_new(true).mode(0o600).open(&aside)?;
     let written = file.write_all(&key).and_then(|()| file.sync_all());
     let linked = written.and_then(|()| match fs::hard_link(&aside, path) {

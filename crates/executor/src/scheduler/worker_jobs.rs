@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
 use super::WorkerSettings;
+use ce_files::state::random_bytes;
 use ce_model::resources::Resources;
 
 /// The beginning of a token, so that people see in a queue whose job it is.
@@ -26,9 +26,8 @@ pub struct JobToken(String);
 impl JobToken {
     /// Makes a token from random bytes of the kernel.
     pub fn random() -> io::Result<Self> {
-        let mut bytes = [0; RANDOM];
-        File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-        Ok(Self(format!("{PREFIX}{:016x}", u64::from_le_bytes(bytes))))
+        let number = u64::from_le_bytes(random_bytes::<RANDOM>()?);
+        Ok(Self(format!("{PREFIX}{number:016x}")))
     }
 
     /// The token as it is written.

@@ -1,11 +1,11 @@
 //! What repositories know a storage by: a random id, so that a repository can tell its storage from another one at the same path.
 
 use std::fmt;
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+
+use ce_files::state::random_bytes;
 
 use crate::disk::{IoContext, Result};
 use crate::paths::IDENTITY;
@@ -26,10 +26,7 @@ impl StorageId {
     ///
     /// Fails if the kernel has no random bytes.
     pub fn random() -> Result<Self> {
-        let source = Path::new("/dev/urandom");
-        let mut bytes = [0; BYTES];
-        let read = File::open(source).and_then(|mut it| it.read_exact(&mut bytes));
-        read.context("read", source)?;
+        let bytes = random_bytes::<BYTES>().context("read", Path::new("/dev/urandom"))?;
         Ok(Self(format!("{:032x}", u128::from_le_bytes(bytes))))
     }
 
