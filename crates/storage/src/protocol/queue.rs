@@ -404,15 +404,12 @@ impl<'a> ServedQueue<'a> {
     /// not made, since they would be left.
     fn introduce(&self, codes: &str) -> Result<()> {
         let (root, worker) = (&self.storage.root, self.storage.run.name());
-        let (private, codes) = (root.private_path()?, root.path(codes));
         let parts = [CLAIMS, &names(&self.run, worker)];
         let lines = self.keys.iter().map(|key| key.sign(&parts).full() + "\n");
-        root.disk.write(&private, lines.collect::<String>().as_bytes())?;
+        let text = lines.collect::<String>();
         let room = root.path(&self.run.claims_of(worker));
         let made = if root.disk.exists(&room)? { Ok(()) } else { root.disk.make_dir(&room) };
-        let written = made.and_then(|()| root.disk.rename(&private, &codes).map(drop));
-        root.disk.remove(&private)?;
-        match written {
+        match made.and_then(|()| move_whole(root, &root.path(codes), text.as_bytes())) {
             Err(_) if !root.disk.exists(&root.path(&self.run.claims()))? => Ok(()),
             written => written,
         }
@@ -517,9 +514,14 @@ pub(super) fn tickets(root: &Root, run: &RunName) -> Result<BTreeMap<String, Vec
 
 /// Writes a file, which replaces what has its name and becomes visible whole. It need not be on the disk: it goes with its run.
 pub(super) fn write_whole(root: &Root, name: &str, text: &[u8]) -> Result<()> {
+    move_whole(root, &root.place(name)?, text)
+}
+
+/// Does the same in a directory that exists.
+fn move_whole(root: &Root, place: &Path, text: &[u8]) -> Result<()> {
     let private = root.private_path()?;
     root.disk.write(&private, text)?;
-    root.disk.rename(&private, &root.place(name)?).map(drop)
+    root.disk.rename(&private, place).map(drop)
 }
 
 /// The runs that a directory has entries of.
