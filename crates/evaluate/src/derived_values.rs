@@ -47,7 +47,7 @@ pub(super) struct DerivedValues {
     pub(super) later: DeferredFiles,
     /// The values, once they were made.
     pub(super) made: boxcar::Vec<OnceLock<MadeValue>>,
-    /// The directories of which members are read, by name.
+    /// The directories whose members are read, by name.
     pub(super) opened: Mutex<HashMap<String, Arc<OpenedValue>>>,
 }
 

@@ -15,7 +15,7 @@ pub enum ValueError {
     /// The repository has no such commit or directory, or there is no such repository.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// The value that should say which commit is wanted is no text.
+    /// The value that should say which commit is wanted is not a text.
     #[error("the revision of {name} cannot be used: {fault}")]
     Revision {
         /// The tree, as the task names it.
@@ -71,7 +71,7 @@ pub enum ValueError {
 }
 
 impl ValueError {
-    /// Names the tree of which Git's data cannot be read.
+    /// Names the tree whose data Git cannot read.
     pub(super) fn of(self, name: &TreeName) -> Self {
         match self {
             Self::Git(source) => Self::Unreadable { name: name.to_string(), source },

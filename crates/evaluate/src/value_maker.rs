@@ -187,7 +187,7 @@ impl ValueMaker<'_> {
         })
     }
 
-    /// Opens a directory of which members are read, once.
+    /// Opens a directory, once, whose members are read.
     fn opened(&self, from: Source, directory: Stored) -> Result<Arc<OpenedValue>, StorageError> {
         let mut opened =
             self.evaluation.derived.opened.lock().unwrap_or_else(PoisonError::into_inner);
@@ -295,7 +295,7 @@ impl ValueMaker<'_> {
         }
     }
 
-    /// The values of a tree, of which the directory is known.
+    /// The values of a tree with a known directory.
     fn with_version(
         &self,
         directory: Input,

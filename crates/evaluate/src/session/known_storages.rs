@@ -29,7 +29,7 @@ const HEAD: &str = "compeval storages 1";
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KnownStorageError {
-    /// There is no storage where the repository has used one.
+    /// The storage that the repository has used is missing.
     #[error("the storage {} is gone: it is not mounted, or was moved or removed, since this repository has used it", .0.display())]
     Gone(PathBuf),
     /// There is another one.
