@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use super::call_scheduler::{Scheduler, Work};
 use super::capacity::{Reservation, Reservations, Unsatisfiable};
-use super::computation_directories::MAX_TRIES;
 use super::execution::turn_request;
 use super::hint::{self, Scene};
 use super::launcher::{CallLauncher, Launch, LaunchRequest, Purpose, execution, isolation_word};
+use super::retry::RetryPolicy;
 use super::sealing_watch::SealingWatch;
 use super::ticket::TicketCall;
 use super::worker_queue::MAX_TICKETS;
@@ -159,8 +159,8 @@ pub(super) enum AuditMessage {
 struct AuditExecution<'a> {
     launch: Launch<'a>,
     turn: HostTurn,
-    /// The number of attempts if another run replaces its export.
-    exports: usize,
+    /// Whether it is executed again if another run replaces its export.
+    retries: RetryPolicy,
 }
 
 /// An audit that is carried out.
@@ -323,7 +323,7 @@ impl RunningAudit<'_> {
             }
         }
         match executor.enter(turn_request(&call.resources), true) {
-            Ok(Some(turn)) => self.attempt(id, turn, MAX_TRIES),
+            Ok(Some(turn)) => self.attempt(id, turn, RetryPolicy::of_audit()),
             Ok(None) | Err(ExecuteError::Interrupted) => self.end(id, None),
             Err(ExecuteError::Refused(why)) => self.end(id, Some(TicketEnd::Refused(why))),
             Err(error) => self.end(id, Some(call.failed(None, &error.into(), None, None))),
@@ -353,7 +353,7 @@ impl RunningAudit<'_> {
     }
 
     /// Launches the next execution of a call.
-    fn attempt(&self, id: CallId, turn: HostTurn, exports: usize) {
+    fn attempt(&self, id: CallId, turn: HostTurn, retries: RetryPolicy) {
         let call = self.call(id);
         let prepared = self.launcher.prepare(LaunchRequest {
             name: &call.recorded.name,
@@ -365,7 +365,7 @@ impl RunningAudit<'_> {
         });
         match prepared {
             Ok((launch, invocation)) => {
-                self.scheduler.submit(id, AuditExecution { launch, turn, exports }, invocation);
+                self.scheduler.submit(id, AuditExecution { launch, turn, retries }, invocation);
             }
             Err(error @ CallError::NotADirectory { .. }) => {
                 self.end(id, Some(call.failed(None, &error, None, None)));
@@ -381,13 +381,13 @@ impl RunningAudit<'_> {
         execution: AuditExecution<'_>,
         end: Result<Ended, ExecuteError>,
     ) {
-        let AuditExecution { mut launch, turn, exports } = execution;
+        let AuditExecution { mut launch, turn, mut retries } = execution;
         let call = self.call(id);
         let end = self.launcher.judge(&launch, &call.sources, end);
         if self.launcher.is_replaced(&launch, call.computation(), &end) {
             drop(launch);
-            if exports > 1 {
-                return self.attempt(id, turn, exports - 1);
+            if retries.allows_new_export() {
+                return self.attempt(id, turn, retries);
             }
             let how = "others have replaced its computation all the time".to_owned();
             return self.end(id, Some(TicketEnd::Lost(how)));

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 
 use crate::capacity::Reservation;
 use crate::launcher::{ExecutionSettings, Launch};
+use crate::retry::RetryPolicy;
 use crate::{Absence, Evaluation, Event, Outcome, StopReason, SuspendedCall};
 use ce_executor::{HostTurn, Invocation, TurnRequest};
 use ce_model::digest::Digest;
@@ -240,12 +241,8 @@ pub(super) struct BegunCall<'a> {
     pub(super) remembered: bool,
     /// The resources that it requests.
     pub(super) resources: Resources,
-    /// The number of retries if it fails.
-    pub(super) retries: u32,
-    /// The number of retries if it is lost.
-    pub(super) replacements: u32,
-    /// The number of retries if another run replaces its export.
-    pub(super) exports: usize,
+    /// Whether it is executed again if it does not succeed.
+    pub(super) retries: RetryPolicy,
     /// Its place, if it is known that it may be suspended.
     pub(super) place: SuspendedPlace<'a>,
     pub(super) lease: Lease<'a>,
@@ -274,8 +271,8 @@ pub(super) struct QueuedCall {
     pub(super) id: CallId,
     pub(super) name: ResultName,
     pub(super) ticket: Ticket,
-    /// The number of retries if it fails.
-    pub(super) retries: u32,
+    /// Whether it is queued again if it does not succeed.
+    pub(super) retries: RetryPolicy,
     /// The earlier attempt that is recorded of it, until it was reported that a worker executes the call.
     pub(super) unreported: Option<Option<Box<PriorAttempt>>>,
 }

@@ -7,7 +7,6 @@
 use std::num::NonZeroU32;
 
 use super::capacity::{Reservation, Unsatisfiable};
-use super::computation_directories::MAX_TRIES;
 use super::evaluator::{
     AbsentCall, AskedCall, BegunCall, CallStep, Grants, QueuedCall, Running, SealedCall,
     SuspendedPlace, call_as_begun, call_of,
@@ -16,11 +15,13 @@ use super::hint::{self, Scene};
 use super::launcher::{
     CallLauncher, Launch, LaunchRequest, Purpose, execution, isolation_word, limit,
 };
+use super::retry::RetryPolicy;
 use super::sealing_watch::SealingWatch;
 use super::suspended_calls::SuspendedCalls;
 use super::ticket::{self, TicketCall};
 use super::{Absence, CallError, CallFailure, Evaluator, Event, Outcome, Unfinished, WorkerQueue};
 use ce_executor::{CallProgram, Ended, ExecuteError, HostTurn, Status, TurnRequest};
+use ce_model::plan::CallId;
 use ce_model::resources::Resources;
 use ce_model::task::LIBRARY;
 use ce_storage::records::{OutputSource, SuspensionState, TicketEnd};
@@ -117,7 +118,6 @@ impl<'e, 'a> CallRunner<'e, 'a> {
         let remembered = prior.is_some();
         let sources = self.evaluator.sources(id);
         (self.evaluator.observe)(Event::Started(id, name.clone(), prior));
-        let retries = settings.policy.retries;
         self.attempt(BegunCall {
             id,
             computation,
@@ -126,9 +126,7 @@ impl<'e, 'a> CallRunner<'e, 'a> {
             sources,
             remembered,
             resources,
-            retries,
-            replacements: retries.saturating_add(1),
-            exports: MAX_TRIES,
+            retries: RetryPolicy::here(settings.policy.retries),
             place,
             lease,
             turn,
@@ -215,8 +213,9 @@ impl<'e, 'a> CallRunner<'e, 'a> {
             }
         };
         let end = self.launcher.judge(&launch, &begun.sources, end);
-        if begun.exports > 0 && self.launcher.is_replaced(&launch, begun.computation, &end) {
-            begun.exports -= 1;
+        if self.launcher.is_replaced(&launch, begun.computation, &end)
+            && begun.retries.allows_new_export()
+        {
             drop(launch);
             return self.attempt(begun);
         }
@@ -247,24 +246,24 @@ impl<'e, 'a> CallRunner<'e, 'a> {
         }
     }
 
-    /// Counts an unsuccessful execution. Reports it if the call is executed again; returns the
-    /// outcome otherwise.
+    /// Reports an unsuccessful execution here if the call is executed again; returns the outcome otherwise.
     fn retry(&self, begun: &mut BegunCall<'_>, outcome: Outcome) -> Result<(), Outcome> {
-        let left = match &outcome {
-            _ if self.evaluator.has_stopped() => return Err(outcome),
-            Outcome::Absent(_, Absence::Unfinished(Unfinished::Lost(_))) => &mut begun.replacements,
-            Outcome::Absent(_, Absence::Failed(failure)) if !failure.error.is_storage() => {
-                &mut begun.retries
-            }
-            _ => return Err(outcome),
-        };
-        *left = match left.checked_sub(1) {
-            Some(left) => left,
-            None => return Err(outcome),
-        };
-        // A failure is remembered, a loss is not.
+        // A failure is recorded until the call succeeds, a loss is not. A worker removes what it has recorded itself.
         begun.remembered |= outcome.failure().is_some();
-        (self.evaluator.observe)(Event::Retried(begun.id, Box::new(outcome)));
+        self.execute_again(begun.id, &mut begun.retries, outcome)
+    }
+
+    /// Reports an unsuccessful execution if the call is executed again; returns the outcome otherwise.
+    fn execute_again(
+        &self,
+        id: CallId,
+        retries: &mut RetryPolicy,
+        outcome: Outcome,
+    ) -> Result<(), Outcome> {
+        if self.evaluator.has_stopped() || !retries.allows(&outcome) {
+            return Err(outcome);
+        }
+        (self.evaluator.observe)(Event::Retried(id, Box::new(outcome)));
         Ok(())
     }
 
@@ -458,7 +457,7 @@ impl<'e, 'a> CallRunner<'e, 'a> {
         };
         let ticket = call.write(queue.rules());
         (self.evaluator.observe)(Event::Queued(id, name.clone()));
-        let (retries, unreported) = (settings.policy.retries, Some(prior));
+        let (retries, unreported) = (RetryPolicy::at_workers(settings.policy.retries), Some(prior));
         CallStep::Queue(Box::new(QueuedCall { id, name, ticket, retries, unreported }))
     }
 
@@ -488,8 +487,6 @@ impl<'e, 'a> CallRunner<'e, 'a> {
             TicketEnd::Published(call) => call.source == OutputSource::Executed,
             end => matches!(end, TicketEnd::Failed(_) | TicketEnd::OutOfTime(_)),
         };
-        // Nothing is gained by trying it again.
-        let may_pass = !matches!(end, TicketEnd::OutOfTime(_));
         if is_executed {
             self.report_begun(&mut queued);
         }
@@ -498,16 +495,10 @@ impl<'e, 'a> CallRunner<'e, 'a> {
         if let Some(suspended) = outcome.suspended() {
             return self.suspended_calls().wait(queued.id, queued.name, suspended.clone());
         }
-        if outcome.failure().is_some_and(|failure| !failure.error.is_storage())
-            && may_pass
-            && !self.evaluator.has_stopped()
-            && let Some(left) = queued.retries.checked_sub(1)
-        {
-            queued.retries = left;
-            (self.evaluator.observe)(Event::Retried(queued.id, Box::new(outcome)));
-            return CallStep::Queue(Box::new(queued));
+        match self.execute_again(queued.id, &mut queued.retries, outcome) {
+            Ok(()) => CallStep::Queue(Box::new(queued)),
+            Err(outcome) => CallStep::Ended(outcome),
         }
-        CallStep::Ended(outcome)
     }
 }
 

@@ -19,6 +19,7 @@ mod hint;
 mod launcher;
 mod outcome;
 mod recorded_rows;
+mod retry;
 mod sealing_watch;
 pub mod session;
 mod suspended_calls;

@@ -10,6 +10,7 @@ use ce_exchange::ResultsError;
 use ce_executor::{ExecuteError, Status};
 use ce_git::{AbsentObject, Changed, NotCloned, SourceError};
 use ce_model::exit::{Exit, Explain};
+use ce_model::humanize::duration;
 use ce_model::plan::{CallId, PointsFault};
 use ce_model::resources::WrongAmount;
 use ce_model::sweep::{self, ExclusionFault, SheetProblem, TableFault};
@@ -236,6 +237,9 @@ pub enum CallError {
     /// It failed at a worker.
     #[error("{}", .0.reason)]
     AtWorker(FailedCall),
+    /// The time of its worker was over first; how long it had, in seconds.
+    #[error("it did not end within {}, the time of its worker", duration(*.0))]
+    OutOfTime(f64),
     /// It is suspended, and its `status` says neither that it is to be continued nor that it is not.
     #[error("it is suspended, and of its file status, {}{}", .0.status, said(.1.as_deref()))]
     Asked(Box<ce_executor::Failed>, Option<String>),
@@ -379,6 +383,11 @@ impl CallError {
         }
     }
 
+    /// Whether another execution may succeed: neither the storage nor the time of workers is to blame.
+    pub(super) fn may_pass(&self) -> bool {
+        !self.is_storage() && !matches!(self, Self::OutOfTime(_))
+    }
+
     /// The error with all its causes, in words.
     pub fn in_full(&self) -> String {
         let mut text = self.to_string();
@@ -431,6 +440,7 @@ impl CallError {
             | Self::Table(_)
             | Self::Resources(_)
             | Self::Unsatisfiable(_)
+            | Self::OutOfTime(_)
             | Self::Asked(..)
             | Self::NotOwn
             | Self::Within
@@ -472,6 +482,9 @@ impl Explain for CallError {
                 Some("evaluate another task in the computation, or give it other inputs")
             }
             Self::Remembered(_) => Some("--retry-failed executes it again"),
+            Self::OutOfTime(_) => {
+                Some("a file resources that says how long it takes at most, such as: time 12h")
+            }
             Self::Asked(..) => Some(
                 "ce cancel --forget lets the next run start it from the beginning; without --forget it is ended before",
             ),

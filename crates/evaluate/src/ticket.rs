@@ -12,7 +12,6 @@ use super::{
     Absence, CallError, CallFailure, Evaluation, Files, Outcome, SuspendedCall, Unfinished,
 };
 use ce_model::digest::ObjectId;
-use ce_model::humanize::duration;
 use ce_model::name::{InputName, NameError};
 use ce_model::plan::Plan;
 use ce_model::resources::{Resource, ResourceLine, ResourceLines, Resources};
@@ -225,18 +224,7 @@ pub(super) fn outcome(storage: &Storage, name: &ResultName, end: TicketEnd) -> O
             Outcome::Absent(name, Absence::Failed(CallFailure { error, log, hint }))
         }
         TicketEnd::OutOfTime(out) => {
-            let time = duration(out.seconds);
-            let failed = FailedCall {
-                name: name.short(),
-                reason: format!("it did not end within {time}, the time of its worker"),
-                hint: Some(
-                    "a file resources that says how long it takes at most, such as: time 12h"
-                        .to_owned(),
-                ),
-                recurs: false,
-                storage: false,
-            };
-            Outcome::failed(name.clone(), CallError::AtWorker(failed))
+            Outcome::failed(name.clone(), CallError::OutOfTime(out.seconds))
         }
         TicketEnd::Refused(why) => {
             Outcome::Absent(name.clone(), Absence::Unfinished(Unfinished::Refused(why)))
