@@ -397,26 +397,10 @@ pub(super) fn split_texts(typed: &str) -> Vec<&str> {
     texts
 }
 
-/// Writes a factor as [`levels`] reads it.
-pub(super) fn typed_factor(factor: &Factor) -> String {
-    let texts = factor.points.levels(0).iter().map(|text| match split_texts(text)[..] {
-        [only] if only == &**text => text.to_string(),
-        _ if text.contains('"') => format!("'{text}'"),
-        _ => format!("\"{text}\""),
-    });
-    let texts: Vec<String> = texts.collect();
-    format!("{}={}", factor.points.names()[0], texts.join(","))
-}
-
 impl PointArgs {
     /// Whether a sheet is read.
     pub(super) const fn has_sheet(&self) -> bool {
         !self.points.is_empty()
-    }
-
-    /// The arguments that name the same points, beside those of a sheet.
-    pub(super) fn frozen(&self) -> Vec<String> {
-        self.each.iter().map(|factor| format!("--each={}", typed_factor(factor))).collect()
     }
 
     /// Whether there are no points: the task is evaluated once.

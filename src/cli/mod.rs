@@ -22,6 +22,7 @@ mod status;
 mod storage_args;
 mod table;
 mod task;
+mod typed_arguments;
 mod verify;
 mod viz;
 mod worker;

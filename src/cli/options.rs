@@ -227,25 +227,6 @@ impl RunArgs {
         })
     }
 
-    /// The arguments that mean these options at any time.
-    pub(super) fn frozen(&self, options: &RunOptions) -> Vec<String> {
-        let mut arguments =
-            vec!["--on=slurm".to_owned(), format!("--retry={}", options.policy.retries)];
-        let is_isolated = options.isolation != IsolationPolicy::Off;
-        arguments.push(if is_isolated { "--isolate" } else { "--no-isolate" }.to_owned());
-        arguments.extend(self.jobs.map(|jobs| format!("--jobs={jobs}")));
-        arguments.extend(self.timeout.map(|limit| format!("--timeout={}ms", limit.as_millis())));
-        let flags = [
-            ("--retry-failed", self.retry_failed),
-            ("--fail-fast", self.fail_fast),
-            ("--no-sync", self.no_sync),
-            ("--strict", self.unrecorded() == Unrecorded::Refuse),
-        ];
-        let flags = flags.into_iter().filter(|(_, is_given)| *is_given);
-        arguments.extend(flags.map(|(flag, _)| flag.to_owned()));
-        arguments
-    }
-
     /// The treatment of outputs without a record.
     pub(super) const fn unrecorded(&self) -> Unrecorded {
         self.strict.unrecorded()

@@ -9,14 +9,16 @@ use std::path::{Path, PathBuf};
 
 use super::Tool;
 use super::input_args::{
-    PathArgs, PathsCandidate, PointArgs, levels, ranged, typed_factor, warn_of_similar_texts,
+    PathArgs, PathsCandidate, PointArgs, levels, ranged, warn_of_similar_texts,
 };
 use super::options::{Dirty, RunArgs, StyleName, TaskDir};
 use super::storage_args::{AbsentStorage, NewStorage, check_known};
+use super::typed_arguments::TypedArguments;
 use ce_evaluate::session::{
-    BeginError, BoundTask, CallNameError, Error, FinishedJobs, Frontend, Given, Kept, OutputError,
-    Place, RunJobRequest, RunOptions, Session, WriteError, check_selection, find_job, find_jobs,
-    is_to_be_handed_over, named_call, open_finished, own_token, record_later_use, start_pool,
+    BeginError, BoundTask, CallNameError, Error, FinishedJobs, Frontend, Given, IsolationPolicy,
+    Kept, OutputError, Place, RunJobRequest, RunOptions, Session, WriteError, check_selection,
+    find_job, find_jobs, is_to_be_handed_over, named_call, open_finished, own_token,
+    record_later_use, start_pool,
 };
 use ce_evaluate::{Evaluation, ForcedCalls, How};
 use ce_executor::scheduler::JobToken;
@@ -37,7 +39,7 @@ use ce_report::{
 use ce_storage::records::{Provenance, SubmittedRun};
 use ce_storage::{Locator, ResultName, Storage, TaskVersion};
 use ce_task::load::{self, listed};
-use clap::{Parser, ValueEnum};
+use clap::{CommandFactory, Parser, ValueEnum};
 
 /// The name of the program in what it says.
 const PROGRAM: &str = "ce-run";
@@ -49,6 +51,9 @@ const PROGRAM: &str = "ce-run";
 #[derive(Debug, Parser)]
 #[command(name = "ce-run", version, after_help = EXIT_CODES)]
 pub(super) struct Run {
+    #[command(flatten)]
+    arguments: TypedArguments,
+
     /// Dry run: compute and write nothing, only show what is there and what is missing
     #[arg(short = 'n', long)]
     dry_run: bool,
@@ -250,7 +255,7 @@ impl Run {
             Some(Departure::Process(leaving)) => leave(&evaluation, leaving)?,
             Some(Departure::Job) => {
                 session.check_fit(&evaluation)?;
-                submit(&evaluation, &options.slurm, self.frozen(&evaluation, &options)?)?;
+                submit(&evaluation, &options.slurm, self.job_arguments(&evaluation, &options)?)?;
                 return Ok(Exit::Done);
             }
         }
@@ -308,30 +313,24 @@ impl Run {
         Exit::Interrupted(signal)
     }
 
-    /// The arguments of `ce run` for the same evaluation at any time, as long as the repository is where it is: its commit, and its inputs in
-    /// the storage.
-    fn frozen(&self, evaluation: &Evaluation, how: &RunOptions) -> Result<Vec<OsString>, Error> {
+    /// The arguments of `ce run` for the same evaluation at any time, as long as the repository is where it is: those that were typed,
+    /// but for the [`RESOLVED`] ones.
+    fn job_arguments(
+        &self,
+        evaluation: &Evaluation,
+        options: &RunOptions,
+    ) -> Result<Vec<OsString>, Error> {
         let (task, storage) = (&evaluation.task, &evaluation.storage);
         if !task.changed.is_empty() {
-            return Err(NotInJob("what is not committed").into());
+            return Err(NotInJob::Uncommitted.into());
         }
-        let flags = [
-            ("--json", self.json),
-            ("--quiet", self.quiet),
-            ("--style=original", self.style == Some(StyleName::Original)),
-            ("--wait", self.wait),
-            ("--accept", self.accept),
-        ];
-        let mut arguments: Vec<OsString> = Vec::new();
-        arguments.extend(flags.iter().filter(|(_, is_given)| *is_given).map(|(it, _)| it.into()));
-        arguments.extend(self.how.frozen(how).into_iter().map(OsString::from));
+        let but = [&RESOLVED[..], &NOT_IN_JOBS].concat();
+        let mut arguments =
+            self.arguments.options(&Self::command(), &but).map_err(BeginError::new)?;
+        let is_isolated = options.isolation != IsolationPolicy::Off;
+        arguments.push(if is_isolated { "--isolate" } else { "--no-isolate" }.into());
         arguments.push(joined("--task=", &absolute(&self.task.task)?));
         arguments.push(format!("--at={}", task.commit.full()).into());
-        arguments.extend(self.points.frozen().into_iter().map(OsString::from));
-        for factor in &self.wanted {
-            arguments.push(format!("--where={}", typed_factor(factor)).into());
-        }
-        arguments.extend(self.only.iter().map(|name| format!("--only={name}").into()));
         for (name, repository) in &self.typed.repositories {
             arguments.push(joined(&format!("--repository={name}="), &absolute(repository)?));
         }
@@ -624,6 +623,14 @@ fn say_not_stored(evaluation: &Evaluation, why: &Kept) {
     }
 }
 
+/// The arguments that would mean something else in a job, which has them as they are when it is submitted: later, a branch or Git's
+/// configuration may have changed, and files be gone; and its current directory is the storage.
+const RESOLVED: [&str; 8] =
+    ["task", "at", "storage", "inputs", "params", "repositories", "isolate", "no_isolate"];
+
+/// The arguments that a job does not have: they exclude `--detach=job`, or say that there is to be a job.
+const NOT_IN_JOBS: [&str; 6] = ["detach", "as_job", "dry_run", "dirty", "force", "points"];
+
 /// An argument that begins like this, and ends with a path.
 fn joined(begin: &str, path: &Path) -> OsString {
     let mut argument = OsString::from(begin);
@@ -635,19 +642,26 @@ fn absolute(path: &Path) -> Result<PathBuf, Error> {
     Ok(std::path::absolute(path).map_err(BeginError::new)?)
 }
 
-/// A run in the background cannot have this.
+/// The reason why a run cannot be a job.
 #[derive(Debug, thiserror::Error)]
-#[error("{0} and --detach=job exclude each other")]
-struct NotInJob(&'static str);
+enum NotInJob {
+    /// Slurm does not start its workers.
+    #[error("--on {0} and --detach=job exclude each other")]
+    Place(&'static str),
+    /// It has an option that no job can have.
+    #[error("{0} and --detach=job exclude each other")]
+    Option(&'static str),
+    /// No commit has its task.
+    #[error("what is not committed and --detach=job exclude each other")]
+    Uncommitted,
+}
 
 impl Explain for NotInJob {
     fn hint(&self) -> Option<String> {
-        let hint = match self.0 {
-            "--on here" | "--on workers" | "--on scheduler" => {
-                "give --on slurm, too, or --detach alone"
-            }
-            "what is not committed" => "commit it, or give --at HEAD",
-            _ => "leave out one of them",
+        let hint = match self {
+            Self::Place(_) => "give --on slurm, too, or --detach alone",
+            Self::Option(_) => "leave out one of them",
+            Self::Uncommitted => "commit it, or give --at HEAD",
         };
         Some(hint.to_owned())
     }
@@ -748,13 +762,13 @@ fn note_handover(storage: &Storage, log: &Path, evaluation: &Evaluation) {
 /// Sees to it that a run can be a job, and has none of the options that a job cannot have.
 fn check_job(options: &RunOptions, excluded: &[(&'static str, bool)]) -> Result<(), Error> {
     match &options.place {
-        Place::Here => return Err(NotInJob("--on here").into()),
-        Place::Workers => return Err(NotInJob("--on workers").into()),
-        Place::Scheduler(_) => return Err(NotInJob("--on scheduler").into()),
+        Place::Here => return Err(NotInJob::Place("here").into()),
+        Place::Workers => return Err(NotInJob::Place("workers").into()),
+        Place::Scheduler(_) => return Err(NotInJob::Place("scheduler").into()),
         Place::Slurm => {}
     }
     match excluded.iter().find(|(_, is_given)| *is_given) {
-        Some((option, _)) => Err(NotInJob(option).into()),
+        Some((option, _)) => Err(NotInJob::Option(option).into()),
         None => Ok(()),
     }
 }
@@ -779,4 +793,47 @@ fn end_job(
         say(PROGRAM, &"the time of this job is over soon: the run is submitted again");
     }
     Ok(exit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::{FromArgMatches, value_parser};
+
+    /// The program with any text as the value of an option.
+    fn lenient() -> clap::Command {
+        Run::command().mut_args(|it| match it.get_action().takes_values() {
+            true => it.value_parser(value_parser!(OsString)),
+            false => it,
+        })
+    }
+
+    #[test]
+    fn a_job_has_every_option_as_it_was_typed_unless_it_is_resolved_or_refused() {
+        let mut others = [&RESOLVED[..], &NOT_IN_JOBS].concat();
+        for argument in Run::command().get_arguments() {
+            let id = argument.get_id().as_str();
+            if let Some(at) = others.iter().position(|other| *other == id) {
+                others.swap_remove(at);
+                continue;
+            }
+            let long =
+                argument.get_long().unwrap_or_else(|| panic!("what does a job get as {id}?"));
+            let takes_values = argument.get_action().takes_values();
+            let typed =
+                if takes_values { format!("--{long}=/a/b=c, d") } else { format!("--{long}") };
+            let matches = lenient().get_matches_from(["ce-run", &typed]);
+            let arguments = TypedArguments::from_arg_matches(&matches).unwrap();
+            assert_eq!(arguments.options(&lenient(), &[]).unwrap(), [&*typed]);
+        }
+        assert!(others.is_empty(), "these are no arguments: {others:?}");
+    }
+
+    #[test]
+    fn a_job_has_the_key_of_its_run_wherever_it_begins() {
+        let run = Run::parse_from(["ce-run", "-j2", "--key", "team.key", "--where=n='1,2',3"]);
+        let options = run.arguments.options(&Run::command(), &[]).unwrap();
+        let key = joined("--key=", &absolute(Path::new("team.key")).unwrap());
+        assert_eq!(options, ["--jobs=2".into(), key, "--where=n='1,2',3".into()]);
+    }
 }
