@@ -188,7 +188,7 @@ impl AuditCalls {
         let audited = audit(session, plan, &terms, &mut |at, end| {
             bar.advance(1);
             let is_repeated = match &end {
-                AuditedEnd::NotAudited(why) | AuditedEnd::Broken(why) => {
+                AuditedEnd::NotAudited(why) => {
                     let count = more.get_mut(&why.reason).map(|count| *count += 1);
                     count.is_some() || more.insert(why.reason.clone(), 0).is_some()
                 }

@@ -25,7 +25,7 @@ use ce_model::plan::CallId;
 use ce_model::resources::Resources;
 use ce_model::task::{Computation, ComputationId, Task};
 use ce_storage::records::{
-    AuditFailure, AuditReport, AuditVerdict, FailedCall, HostKind, Provenance, TicketEnd,
+    AuditReport, AuditVerdict, FailedCall, FailureFacts, HostKind, Provenance, TicketEnd,
 };
 use ce_storage::{Call, Outputs, Stage, Storage, StorageError, Stored};
 
@@ -76,29 +76,12 @@ pub enum AuditedEnd {
     /// It was executed, and compared.
     Report(Box<AuditReport>),
     /// It was not, which it is not to blame for.
-    NotAudited(NotExecuted),
-    /// It was not, since the storage could not be read or written.
-    Broken(NotExecuted),
+    NotAudited(FailureFacts),
     /// It would take longer than there is time.
     OverBudget,
 }
 
-/// Why a call was not executed.
-#[derive(Clone, Debug, PartialEq)]
-pub struct NotExecuted {
-    /// The reason, in words.
-    pub reason: String,
-    /// What to try.
-    pub hint: Option<String>,
-}
-
 impl AuditedEnd {
-    /// The end of a call that was not executed, for which the storage may be to blame.
-    fn not_executed(reason: String, hint: Option<String>, storage: bool) -> Self {
-        let why = NotExecuted { reason, hint };
-        if storage { Self::Broken(why) } else { Self::NotAudited(why) }
-    }
-
     /// Whether it was executed, and made what is recorded.
     pub fn agrees(&self) -> bool {
         matches!(self, Self::Report(report) if report.verdict() == AuditVerdict::Agrees)
@@ -219,14 +202,12 @@ impl Audit<'_> {
                 match fetched {
                     Ok(true) => here.push(*at),
                     Ok(false) => {
-                        let (reason, hint) = (InputMissing.to_string(), InputMissing.hint());
-                        ended(*at, AuditedEnd::not_executed(reason, hint, false));
+                        ended(*at, AuditedEnd::NotAudited(FailureFacts::of_error(&InputMissing)));
                     }
                     Err(error) => {
                         let error = CallError::Fetch(Arc::clone(error));
                         if !error.is_interrupted() {
-                            let (reason, storage) = (error.in_full(), error.is_storage());
-                            ended(*at, AuditedEnd::not_executed(reason, error.hint(), storage));
+                            ended(*at, AuditedEnd::NotAudited(error.facts().in_full()));
                         }
                     }
                 }
@@ -424,9 +405,7 @@ impl RunningAudit<'_> {
 fn audited(end: TicketEnd) -> AuditedEnd {
     let reason = match end {
         TicketEnd::Audited(report) => return AuditedEnd::Report(report),
-        TicketEnd::Failed(FailedCall { reason, hint, storage, .. }) => {
-            return AuditedEnd::not_executed(reason, hint, storage);
-        }
+        TicketEnd::Failed(failed) => return AuditedEnd::NotAudited(failed.failure),
         TicketEnd::Refused(why) => why,
         TicketEnd::Lost(how) => how,
         TicketEnd::OutOfTime(_) => "it did not end within the time of its worker".to_owned(),
@@ -434,7 +413,7 @@ fn audited(end: TicketEnd) -> AuditedEnd {
             "its worker is of a version that audits nothing".to_owned()
         }
     };
-    AuditedEnd::not_executed(reason, None, false)
+    AuditedEnd::NotAudited(FailureFacts::of_reason(reason))
 }
 
 impl AuditedCall {
@@ -500,11 +479,9 @@ impl AuditedCall {
         hint: Option<String>,
         log: Option<String>,
     ) -> TicketEnd {
-        let hint = hint.or_else(|| error.hint());
-        let reason = error.to_string();
-        let cause = error.in_full().strip_prefix(&format!("{reason}: ")).map(str::to_owned);
-        let failed = Some(AuditFailure { reason, cause, hint, log });
-        TicketEnd::Audited(Box::new(AuditReport { failed, ..report(usage) }))
+        let facts = error.facts();
+        let failed = FailureFacts { hint: hint.or_else(|| facts.hint.clone()), log, ..facts };
+        TicketEnd::Audited(Box::new(AuditReport { failed: Some(failed), ..report(usage) }))
     }
 
     /// Its computation is not to be had, which the call is not to blame for.
@@ -514,13 +491,8 @@ impl AuditedCall {
 
     /// The storage cannot be read or written.
     fn broken(&self, error: &CallError) -> TicketEnd {
-        TicketEnd::Failed(FailedCall {
-            name: self.recorded.name.short(),
-            reason: error.in_full(),
-            hint: error.hint(),
-            recurs: false,
-            storage: true,
-        })
+        let (name, failure) = (self.recorded.name.short(), error.facts().in_full());
+        TicketEnd::Failed(FailedCall { name, failure })
     }
 }
 

@@ -320,18 +320,18 @@ impl<'a> Evaluator<'a> {
         let storage = &self.evaluation.storage;
         let attempts = storage.attempts();
         let own = attempts.prior(name, None).and_then(|prior| prior.failure);
-        let own = own.filter(|failure| failure.inputs == call.inputs);
-        let (place, failure) = match own {
-            Some(failure) => (name.clone(), failure),
+        let own = own.filter(|record| record.inputs == call.inputs);
+        let (place, record) = match own {
+            Some(record) => (name.clone(), record),
             None => storage.equivalents().find_equivalent_failure(call).ok()??,
         };
         // If another commit has succeeded since, that is taken over.
-        if failure.exit_status.is_none()
+        if record.failure.exit_status.is_none()
             || storage.equivalents().find_equivalent(call).ok()?.is_some()
         {
             return None;
         }
-        let error = Box::new(CallError::Remembered(Box::new(failure)));
+        let error = Box::new(CallError::Remembered(Box::new(record)));
         let hint = error.hint();
         let log = attempts.failed_log(&place).ok().flatten();
         Some(Outcome::Absent(name.clone(), Absence::Failed(CallFailure { error, log, hint })))

@@ -20,13 +20,13 @@ use super::sealing_watch::SealingWatch;
 use super::suspended_calls::SuspendedCalls;
 use super::ticket::{self, TicketCall};
 use super::{Absence, CallError, CallFailure, Evaluator, Event, Outcome, Unfinished, WorkerQueue};
-use ce_executor::{CallProgram, Ended, ExecuteError, HostTurn, Status, TurnRequest};
+use ce_executor::{CallProgram, Ended, ExecuteError, Failed, HostTurn, Status, TurnRequest};
 use ce_model::plan::CallId;
 use ce_model::resources::Resources;
 use ce_model::task::LIBRARY;
-use ce_storage::records::{OutputSource, SuspensionState, TicketEnd};
+use ce_storage::records::{Failure, OutputSource, SuspensionState, TicketEnd};
 use ce_storage::{
-    Call, Deviation, Failure, Precedence, PublishError, ResultName, Sealed, Stage, Stored, Survey,
+    Call, Deviation, Precedence, PublishError, ResultName, Sealed, Stage, Stored, Survey,
 };
 
 /// Executes the calls of an evaluation.
@@ -530,30 +530,27 @@ fn fail(
     }
     // The stage is emptied afterwards.
     let hint = hint::hint(&stage, scene, &error);
-    let tasks = match &error {
-        CallError::Ended(failed) => failed.usage.tasks.0.clone(),
-        _ => Box::default(),
-    };
-    let (exit_status, signal, seconds) = match &error {
-        CallError::Ended(failed) => match failed.status {
-            Status::Exited(status) => (Some(status), None, failed.usage.seconds()),
-            Status::Killed(signal) | Status::TimedOut(signal, _) => {
-                (None, Some(signal), failed.usage.seconds())
-            }
-        },
-        _ => (None, None, 0.0),
-    };
-    let isolation = match &error {
-        CallError::Ended(failed) => Some(isolation_word(failed.usage.isolation).to_owned()),
-        _ => None,
-    };
-    let failure =
-        Failure { reason: error.to_string(), exit_status, signal, tasks, seconds, isolation };
-    match stage.fail(call, &name, failure) {
+    match stage.fail(call, &name, recorded_failure(&error)) {
         Ok(log) => {
             let error = Box::new(error);
             Outcome::Absent(name, Absence::Failed(CallFailure { error, log, hint }))
         }
         Err(error) => Outcome::failed(name, error),
     }
+}
+
+/// A failure with this error, as its record has it.
+fn recorded_failure(error: &CallError) -> Failure {
+    let mut failure = Failure { reason: error.to_string(), ..Failure::default() };
+    if let CallError::Ended(ended) = error {
+        let Failed { status, usage, .. } = &**ended;
+        failure.isolation = Some(isolation_word(usage.isolation).to_owned());
+        failure.tasks = usage.tasks.0.clone();
+        failure.seconds = usage.seconds();
+        match *status {
+            Status::Exited(status) => failure.exit_status = Some(status),
+            Status::Killed(signal) | Status::TimedOut(signal, _) => failure.signal = Some(signal),
+        }
+    }
+    failure
 }

@@ -30,7 +30,7 @@ mod value_maker;
 mod worker;
 mod worker_queue;
 
-pub use self::audit::{Audit, AuditBudget, AuditedCall, AuditedEnd, InputMissing, NotExecuted};
+pub use self::audit::{Audit, AuditBudget, AuditedCall, AuditedEnd, InputMissing};
 pub use self::capacity::Unsatisfiable;
 pub use self::computation_directories::Exports;
 pub use self::derived_values::TreeValues;

@@ -1,7 +1,7 @@
 //! Outcomes of calls, and the events of an evaluation.
 
-use std::fmt;
 use std::sync::Arc;
+use std::{error, fmt};
 
 use serde::Serialize;
 
@@ -15,7 +15,7 @@ use ce_model::plan::{CallId, PointsFault};
 use ce_model::resources::WrongAmount;
 use ce_model::sweep::{self, ExclusionFault, SheetProblem, TableFault};
 use ce_model::system_hints;
-use ce_storage::records::{FailedCall, FailureRecord, OutputSource};
+use ce_storage::records::{FailureFacts, FailureRecord, OutputSource};
 use ce_storage::{
     Equivalent, Holder, LogTail, OutputLocation, Outputs, PriorAttempt, PublishError, ResultName,
     StorageError,
@@ -98,6 +98,14 @@ pub struct CallFailure {
     pub log: Option<LogTail>,
     /// The advice for the user, if there is any.
     pub hint: Option<String>,
+}
+
+impl CallFailure {
+    /// The facts about the failure.
+    pub(super) fn facts(&self) -> FailureFacts {
+        let log = self.log.as_ref().map(|log| log.name.clone());
+        FailureFacts { hint: self.hint.clone(), log, ..self.error.facts() }
+    }
 }
 
 /// A call that has started something which goes on elsewhere.
@@ -232,11 +240,11 @@ pub enum CallError {
     #[error("{}", .0)]
     Ended(Box<ce_executor::Failed>),
     /// It failed before, and is not executed again: its failure makes a row of a table.
-    #[error("{} at {:.0}, and is not tried again", .0.reason, .0.recorded.at)]
+    #[error("{} at {:.0}, and is not tried again", .0.failure.reason, .0.recorded.at)]
     Remembered(Box<FailureRecord>),
     /// It failed at a worker.
     #[error("{}", .0.reason)]
-    AtWorker(FailedCall),
+    AtWorker(FailureFacts),
     /// The time of its worker was over first; how long it had, in seconds.
     #[error("it did not end within {}, the time of its worker", duration(*.0))]
     OutOfTime(f64),
@@ -259,7 +267,7 @@ pub enum CallError {
     },
     /// The computation is not to be had from the repository.
     #[error("the computation cannot be taken from the repository")]
-    Tree(#[source] Box<dyn std::error::Error + Send + Sync>),
+    Tree(#[source] Box<dyn error::Error + Send + Sync>),
     /// An input of it, a Git tree, is not to be had.
     #[error(transparent)]
     Input(#[from] Arc<ValueError>),
@@ -388,15 +396,14 @@ impl CallError {
         !self.is_storage() && !matches!(self, Self::OutOfTime(_))
     }
 
+    /// The facts about a failure with this error, without a log.
+    pub(super) fn facts(&self) -> FailureFacts {
+        FailureFacts { recurs: self.would_recur(), ..FailureFacts::of_error(self) }
+    }
+
     /// The error with all its causes, in words.
     pub fn in_full(&self) -> String {
-        let mut text = self.to_string();
-        let mut cause = std::error::Error::source(self);
-        while let Some(error) = cause {
-            text = format!("{text}: {error}");
-            cause = error.source();
-        }
-        text
+        self.facts().in_full().reason
     }
 
     /// Whether the user has asked to stop.
@@ -429,7 +436,7 @@ impl CallError {
             Self::Execute(error) => {
                 matches!(error, ExecuteError::Log { .. } | ExecuteError::Replaced(_))
             }
-            Self::AtWorker(failed) => failed.storage,
+            Self::AtWorker(failed) => failed.of_storage,
             Self::Input(error) | Self::Outputs { first: error, .. } => error.is_storage(),
             Self::Fetch(error) => matches!(**error, ResultsError::Storage(_)),
             Self::Ended(_)

@@ -189,13 +189,10 @@ pub(super) fn answer(outcome: &Outcome) -> Option<TicketEnd> {
         Outcome::Absent(name, absence) => (name, absence),
     };
     match absence {
-        Absence::Failed(CallFailure { error, hint, .. }) => Some(TicketEnd::Failed(FailedCall {
-            name: name.short(),
-            reason: error.in_full(),
-            hint: hint.clone(),
-            recurs: error.would_recur(),
-            storage: error.is_storage(),
-        })),
+        Absence::Failed(failed) => {
+            let (name, failure) = (name.short(), failed.facts().in_full());
+            Some(TicketEnd::Failed(FailedCall { name, failure }))
+        }
         Absence::Unfinished(Unfinished::Refused(why)) => Some(TicketEnd::Refused(why.clone())),
         Absence::Unfinished(Unfinished::Lost(how) | Unfinished::Unreadable { why: how, .. }) => {
             Some(TicketEnd::Lost(how.clone()))
@@ -216,11 +213,11 @@ pub(super) fn outcome(storage: &Storage, name: &ResultName, end: TicketEnd) -> O
             let outputs = Outputs { name, files: outputs.into() };
             Outcome::Present(outputs, source)
         }
-        TicketEnd::Failed(failed) => {
-            let name = ResultName::of_short(&failed.name).unwrap_or_else(|| name.clone());
+        TicketEnd::Failed(FailedCall { name: short, failure }) => {
+            let name = ResultName::of_short(&short).unwrap_or_else(|| name.clone());
             let log = storage.attempts().failed_log(&name).ok().flatten();
-            let hint = failed.hint.clone();
-            let error = Box::new(CallError::AtWorker(failed));
+            let hint = failure.hint.clone();
+            let error = Box::new(CallError::AtWorker(failure));
             Outcome::Absent(name, Absence::Failed(CallFailure { error, log, hint }))
         }
         TicketEnd::OutOfTime(out) => {

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use super::audit::{Audit, AuditBudget, AuditMessage, AuditedCall};
 use super::capacity::{Reservation, Reservations, Unsatisfiable};
 use super::{
-    EvaluateError, Evaluator, Event, ExecutionSettings, Exports, ForcedCalls, Policy, event_loop,
-    ticket,
+    CallError, EvaluateError, Evaluator, Event, ExecutionSettings, Exports, ForcedCalls, Policy,
+    event_loop, ticket,
 };
 use ce_executor::{
     Completion, Ended, ExecuteError, Executor, GRACE, HostTurn, Invocation, Offer, SandboxError,
@@ -23,7 +23,6 @@ use ce_executor::{
 };
 use ce_files::state::SecretKey;
 use ce_model::digest::Blake3;
-use ce_model::exit::Explain;
 use ce_model::plan::CallId;
 use ce_model::resources::Resources;
 use ce_model::task::{ComputationId, Task};
@@ -400,13 +399,9 @@ impl<'a> Worker<'a> {
             Err(EvaluateError::Storage(error)) => {
                 // It may be published, and be lost with the power.
                 let name = evaluation.outcomes().next().map(|it| it.name().short());
-                return Some(TicketEnd::Failed(FailedCall {
-                    name: name.unwrap_or_default(),
-                    reason: error.to_string(),
-                    hint: error.hint(),
-                    recurs: false,
-                    storage: true,
-                }));
+                let name = name.unwrap_or_default();
+                let failure = CallError::from(error).facts().in_full();
+                return Some(TicketEnd::Failed(FailedCall { name, failure }));
             }
             Err(error) => return Some(TicketEnd::Lost(error.to_string())),
         }

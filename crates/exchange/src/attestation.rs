@@ -401,7 +401,7 @@ fn signer_note(FileSigner { principal, key, commit }: &FileSigner<'_>, url: &str
 
 #[cfg(test)]
 mod tests {
-    use ce_storage::records::{AuditFailure, AuditReport, Provenance};
+    use ce_storage::records::{AuditReport, FailureFacts, Provenance};
     use ce_storage::{Durability, Unrecorded};
 
     use super::*;
@@ -419,12 +419,7 @@ mod tests {
     }
 
     fn finding(record: &CallRecord, output: Option<&Digest>) -> AuditFinding {
-        let failed = AuditFailure {
-            reason: "it ended with exit status 1".to_owned(),
-            cause: None,
-            hint: None,
-            log: None,
-        };
+        let failed = FailureFacts::of_reason("it ended with exit status 1");
         let report = AuditReport {
             start: Provenance::now().at,
             seconds: 1.0,

@@ -151,10 +151,10 @@ impl Past {
     }
 
     fn of_failure((name, record): (ResultName, FailureRecord)) -> Self {
-        let at = (Some(record.seconds), record.recorded);
+        let at = (Some(record.failure.seconds), record.recorded);
         Self {
             dirty: name.version().starts_with(DIRTY),
-            failed: Some(record.reason),
+            failed: Some(record.failure.reason),
             ..Self::unfinished(&name, &record.computation, &record.commit, record.inputs, at)
         }
     }

@@ -472,8 +472,8 @@ fn why_absent(storage: &Storage, name: &str, file: &str) -> Option<HistoryError>
             let (call, since) = (name.short(), record.since);
             return Some(HistoryError::Suspended { file, call, since });
         }
-        if let Some(failure) = storage.attempts().prior(call, None).and_then(|it| it.failure) {
-            let (call, at, reason) = (call.short(), failure.recorded.at, failure.reason);
+        if let Some(record) = storage.attempts().prior(call, None).and_then(|it| it.failure) {
+            let (call, at, reason) = (call.short(), record.recorded.at, record.failure.reason);
             return Some(HistoryError::Failed { file, call, at, reason });
         }
     }

@@ -297,8 +297,8 @@ impl<'a> AuditEnds<'a> {
             *match end {
                 None => &mut counts.interrupted,
                 Some(AuditedEnd::OverBudget) => &mut counts.over_budget,
+                Some(AuditedEnd::NotAudited(why)) if why.of_storage => &mut counts.broken,
                 Some(AuditedEnd::NotAudited(_)) => &mut counts.not_executed,
-                Some(AuditedEnd::Broken(_)) => &mut counts.broken,
                 Some(AuditedEnd::Report(report)) => match report.verdict() {
                     AuditVerdict::Agrees => &mut counts.agree,
                     AuditVerdict::Differs if call.nondeterministic => &mut counts.expected,

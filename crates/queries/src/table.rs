@@ -584,10 +584,10 @@ impl RowStatus {
         if let Some(holder) = storage.leases().holder(name) {
             return Some(Self::Running(holder));
         }
-        let failure = prior.as_ref()?.failure.as_ref()?;
+        let record = prior.as_ref()?.failure.as_ref()?;
         let log = storage.attempts().failure_log(name);
         let log = log.map(|log| evaluation_path(evaluation, &log));
-        Some(Self::Failed { reason: failure.reason.clone(), log })
+        Some(Self::Failed { reason: record.failure.reason.clone(), log })
     }
 }
 

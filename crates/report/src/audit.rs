@@ -15,7 +15,7 @@ use ce_model::humanize::{counted, duration};
 use ce_queries::audit::{AuditCounts, AuditEnds, AuditPlan, NotAudited, PlannedAudit};
 use ce_storage::Storage;
 use ce_storage::records::{
-    AuditFailure, AuditVerdict, FirstDifference, LineDifference, OutputDifference,
+    AuditVerdict, FailureFacts, FirstDifference, LineDifference, OutputDifference,
 };
 
 /// Prints the calls that would be audited: who has executed each so far, and how long it took.
@@ -91,7 +91,7 @@ pub fn audited(
     let name = call.name();
     match end {
         AuditedEnd::OverBudget => Ok(()),
-        AuditedEnd::NotAudited(why) | AuditedEnd::Broken(why) => {
+        AuditedEnd::NotAudited(why) => {
             writeln!(out, "not audited  {name}: {}", harmless(&why.reason))?;
             let mut hint = why.hint.iter();
             hint.try_for_each(|hint| writeln!(out, "  try: {}", harmless(hint)))
@@ -134,7 +134,7 @@ pub fn audit_findings(
     }
     for (call, end) in ends.with(AuditVerdict::Failed) {
         let AuditedEnd::Report(report) = end else { continue };
-        let Some(AuditFailure { reason, cause, hint, log }) = &report.failed else { continue };
+        let Some(FailureFacts { reason, cause, hint, log, .. }) = &report.failed else { continue };
         writeln!(out, "{}: failed: {}", call.name(), harmless(reason))?;
         let parts = [("because", cause.clone()), ("try", hint.clone())];
         let parts = parts.into_iter().chain([("log", log.as_deref().map(shown))]);
@@ -223,7 +223,7 @@ struct JsonAudited<'a> {
     peak_bytes: Option<u64>,
     isolation: Option<&'a str>,
     differing: &'a [OutputDifference],
-    failed: Option<&'a AuditFailure>,
+    failed: Option<&'a FailureFacts>,
     reason: Option<&'a str>,
     hint: Option<&'a str>,
 }
@@ -231,7 +231,7 @@ struct JsonAudited<'a> {
 fn audited_json(call: &PlannedAudit, end: &AuditedEnd, out: &mut dyn Write) -> io::Result<()> {
     let (report, verdict, why) = match end {
         AuditedEnd::OverBudget => (None, "over_budget", None),
-        AuditedEnd::NotAudited(why) | AuditedEnd::Broken(why) => (None, "not_audited", Some(why)),
+        AuditedEnd::NotAudited(why) => (None, "not_audited", Some(why)),
         AuditedEnd::Report(report) => {
             let verdict = match report.verdict() {
                 AuditVerdict::Agrees => "agrees",

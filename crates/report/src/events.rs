@@ -158,7 +158,7 @@ impl<'a> From<&'a Option<Box<PriorAttempt>>> for JsonAttempt<'a> {
             return Self::default();
         };
         Self {
-            last_failure: failure.as_ref().map(|failure| failure.reason.as_str()),
+            last_failure: failure.as_ref().map(|record| record.failure.reason.as_str()),
             collected: collected.as_ref().map(|it| it.collected.at),
             damaged: damage.as_ref().map(|damage| damage.file.as_str()),
             damage: damage.as_ref().map(|damage| damage.what.as_str()),

@@ -271,8 +271,9 @@ pub(super) fn reason(evaluation: &Evaluation, call: CallId, why: &Why) -> String
         Why::NoLiteral { at, literal } => {
             format!("{}: {} is not in the storage", named(*at), literal_name(evaluation, *literal))
         }
-        Why::FailedLast { failure: FailureRecord { reason, recorded, .. }, log } => {
+        Why::FailedLast { failure: FailureRecord { failure, recorded, .. }, log } => {
             let log = log.as_ref().map(|log| format!(", log: {}", evaluation.shown(log)));
+            let reason = &failure.reason;
             format!("failed last; {reason}, at {:.0}{}", recorded.at, log.unwrap_or_default())
         }
         Why::Collected { collected: Provenance { host, user, at, .. } } => {
@@ -574,7 +575,9 @@ fn shared_reason(
         Why::Waits { at, call: awaited } => {
             format!("{} waits for {}", input_of(evaluation, call, *at), name(*awaited))
         }
-        Why::FailedLast { failure, .. } => format!("failed last; {}", failure.reason),
+        Why::FailedLast { failure: FailureRecord { failure, .. }, .. } => {
+            format!("failed last; {}", failure.reason)
+        }
         Why::Collected { .. } => "its result was collected".to_owned(),
         Why::NeverComputed
         | Why::ComputationChanged { .. }

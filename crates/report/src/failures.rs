@@ -203,8 +203,8 @@ fn point_event(evaluation: &Evaluation, event: &Event) -> Option<(CallId, String
 fn tried_again(prior: &PriorAttempt) -> String {
     match prior {
         PriorAttempt { damage: Some(_), .. } => "is computed again".to_owned(),
-        PriorAttempt { failure: Some(failure), .. } => {
-            format!("is tried again; {}", failure.reason)
+        PriorAttempt { failure: Some(record), .. } => {
+            format!("is tried again; {}", record.failure.reason)
         }
         PriorAttempt { suspended: Some(_), .. } => {
             "is begun anew; it is suspended for another commit".to_owned()
@@ -301,7 +301,8 @@ fn remembered(title: &str, prior: &PriorAttempt) -> Option<String> {
             "{title} is computed again, and the old files are quarantined; {file}: {what}"
         ));
     }
-    if let Some(FailureRecord { reason, recorded, .. }) = &prior.failure {
+    if let Some(FailureRecord { failure, recorded, .. }) = &prior.failure {
+        let reason = &failure.reason;
         return Some(format!("{title} is tried again; {reason}, at {:.0}", recorded.at));
     }
     if let Some(other) = &prior.suspended {
@@ -409,7 +410,7 @@ pub fn unfinished_points(evaluation: &Evaluation) -> Vec<String> {
 /// failures at points are not reported one by one.
 pub fn remembered_points(evaluation: &Evaluation) -> Vec<String> {
     let remembered = alike(evaluation, How::Failed, |outcome| match &*outcome.failure()?.error {
-        CallError::Remembered(failure) => Some(failure.reason.clone()),
+        CallError::Remembered(record) => Some(record.failure.reason.clone()),
         _ => None,
     });
     let lines = remembered.iter().map(|((title, reason), calls)| {
@@ -495,7 +496,9 @@ fn lines(evaluation: &Evaluation, alike: &[(AlikeKey, AlikeCalls)], other: &str)
 pub(super) fn trouble_in_words(outcome: &Outcome) -> Option<String> {
     match outcome {
         Outcome::Absent(_, Absence::Failed(failure)) => match &*failure.error {
-            CallError::Remembered(failure) => Some(format!("failed before: {}", failure.reason)),
+            CallError::Remembered(record) => {
+                Some(format!("failed before: {}", record.failure.reason))
+            }
             error if error.is_common() => None,
             error => Some(format!("failed: {error}")),
         },

@@ -23,7 +23,7 @@ use ce_model::exit::{Error, Exit};
 use ce_model::humanize::counted;
 use ce_model::plan::CallId;
 use ce_model::sweep::{SweepPoint, point_title};
-use ce_storage::records::{FailedCall, OutputSource, Provenance, Ticket, TicketEnd};
+use ce_storage::records::{FailedCall, FailureFacts, OutputSource, Provenance, Ticket, TicketEnd};
 use ce_storage::{Entry, ResultName, StorageError, state_interval};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -279,9 +279,10 @@ impl WorkerReport {
                 TicketEnd::Published(_) => count(&self.found),
                 TicketEnd::Failed(failed) => {
                     count(&self.failed);
-                    match failed.storage {
+                    let FailedCall { name, failure } = failed;
+                    match failure.of_storage {
                         true => self.record_broken(failed),
-                        false => say(format_args!("{}: failed: {}", failed.name, failed.reason)),
+                        false => say(format_args!("{name}: failed: {}", failure.reason)),
                     }
                 }
                 TicketEnd::Audited(_) => count(&self.audited),
@@ -301,10 +302,11 @@ impl WorkerReport {
     }
 
     /// Counts a call that has failed because of the storage, and prints why.
-    fn record_broken(&self, failed: &FailedCall) {
+    fn record_broken(&self, FailedCall { name, failure }: &FailedCall) {
         count(&self.broken);
-        let hint = failed.hint.as_ref().map(|hint| format!("\n  try: {hint}")).unwrap_or_default();
-        say("ce", &format_args!("{}: failed: {}{hint}", failed.name, failed.reason));
+        let FailureFacts { reason, hint, .. } = failure;
+        let hint = hint.as_ref().map(|hint| format!("\n  try: {hint}")).unwrap_or_default();
+        say("ce", &format_args!("{name}: failed: {reason}{hint}"));
     }
 
     /// The number of calls that failed because the storage could not be read or written.

@@ -33,7 +33,7 @@ pub use self::paths::{is_of_layout, is_users_file};
 pub use self::protocol::{
     Activity, AnswersRead, Attempts, Availability, AwayCall, CachedRecords, Call, CallLogs, Claim,
     ClaimedCall, ClaimedTicket, CommitPath, CommitTrees, Damage, DeviatingOutput, Deviation,
-    Equivalent, Equivalents, Evictions, ExecutionMode, Failure, Found, FoundSuspension, FoundTable,
+    Equivalent, Equivalents, Evictions, ExecutionMode, Found, FoundSuspension, FoundTable,
     FoundTree, GcRoots, Holder, Import, ImportedCall, Importer, Input, InputSource, Inputs, Job,
     JobOutputs, Jobs, Lease, Leases, Ledger, Locator, LogTail, MemberError, MissingPart, NewTree,
     OpenTree, OpenedValue, OutputLocation, Outputs, Precedence, PriorAttempt, PublishError, Queue,

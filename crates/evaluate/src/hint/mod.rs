@@ -1,16 +1,16 @@
 //! Hints: what to try after an execution has failed, as far as its remains tell.
 //!
-//! `facts` gathers the facts once a call has failed; a call that succeeds costs nothing. Each of `CASES` is
-//! a function of the facts. The first one that fits gives the hint. A case fits only what certainly is there,
+//! `symptoms` gathers the symptoms once a call has failed; a call that succeeds costs nothing. Each of `CASES` is
+//! a function of the symptoms. The first one that fits gives the hint. A case fits only what certainly is there,
 //! so that an unrelated failure gets no hint.
 
-mod facts;
 mod log;
+mod symptoms;
 
 use std::path::{Path, PathBuf};
 
-use self::facts::{Ending, FailureFacts, MissingOutput, MissingProgram};
 use self::log::Language;
+use self::symptoms::{Ending, MissingOutput, MissingProgram, Symptoms};
 use super::CallError;
 use ce_model::access::Rule;
 use ce_model::exit::Explain;
@@ -20,7 +20,7 @@ use ce_model::task::Computation;
 use ce_storage::Stage;
 
 /// The known cases, the surest first.
-const CASES: [fn(&FailureFacts) -> Option<String>; 14] = [
+const CASES: [fn(&Symptoms) -> Option<String>; 14] = [
     carriage_return,
     link,
     unseen,
@@ -52,19 +52,19 @@ pub(super) struct Scene<'a> {
 
 /// Returns the advice after a call has failed, before its stage is emptied.
 pub(super) fn hint(stage: &Stage<'_>, scene: &Scene<'_>, error: &CallError) -> Option<String> {
-    first(&FailureFacts::gather(stage, scene, error)).or_else(|| error.hint())
+    first(&Symptoms::gather(stage, scene, error)).or_else(|| error.hint())
 }
 
-fn first(facts: &FailureFacts) -> Option<String> {
-    CASES.iter().find_map(|case| case(facts))
+fn first(symptoms: &Symptoms) -> Option<String> {
+    CASES.iter().find_map(|case| case(symptoms))
 }
 
 /// The first line of a script ends in a carriage return, which the kernel takes for a part of a name.
-fn carriage_return(facts: &FailureFacts) -> Option<String> {
-    let FailureFacts { directory, first_line, sign, .. } = facts;
+fn carriage_return(symptoms: &Symptoms) -> Option<String> {
+    let Symptoms { directory, first_line, sign, .. } = symptoms;
     let exec = if sign.is_some() { directory.clone() } else { format!("{directory}/exec") };
     let name = exec.rsplit('/').next().unwrap_or_default();
-    if !matches!(facts.ending, Ending::NotStarted | Ending::Exited) {
+    if !matches!(symptoms.ending, Ending::NotStarted | Ending::Exited) {
         return None;
     }
     if first_line.starts_with("#!") && first_line.ends_with('\r') {
@@ -74,7 +74,7 @@ fn carriage_return(facts: &FailureFacts) -> Option<String> {
              \"{name} text eol=lf\" in .gitattributes"
         ));
     }
-    log::names_carriage_return(&facts.log).then(|| {
+    log::names_carriage_return(&symptoms.log).then(|| {
         "the first line of a script that exec runs ends in a carriage return (CRLF); remove it with \
          \"sed -i 's/\\r$//' SCRIPT\""
             .to_owned()
@@ -82,10 +82,10 @@ fn carriage_return(facts: &FailureFacts) -> Option<String> {
 }
 
 /// A link in the computation's directory leads to something that is not exported with it.
-fn link(facts: &FailureFacts) -> Option<String> {
-    let FailureFacts { directory, .. } = facts;
-    let (link, target) = facts.link.as_ref()?;
-    let grant = match target.is_absolute() && facts.isolated && target.exists() {
+fn link(symptoms: &Symptoms) -> Option<String> {
+    let Symptoms { directory, .. } = symptoms;
+    let (link, target) = symptoms.link.as_ref()?;
+    let grant = match target.is_absolute() && symptoms.isolated && target.exists() {
         true => {
             format!(", or commit the line \"{}\" in its file access", Rule::Read(target.clone()))
         }
@@ -100,20 +100,20 @@ fn link(facts: &FailureFacts) -> Option<String> {
 }
 
 /// The sandbox does not show what the log, or the first line of `exec`, names.
-fn unseen(facts: &FailureFacts) -> Option<String> {
-    let rules: Vec<String> = facts.lacking.iter().map(ToString::to_string).collect();
+fn unseen(symptoms: &Symptoms) -> Option<String> {
+    let rules: Vec<String> = symptoms.lacking.iter().map(ToString::to_string).collect();
     let words = match &rules[..] {
         [] => return None,
         [_] => "its sandbox does not show that; if it needs it",
         _ => "its sandbox does not show these; if it needs them",
     };
-    Some(format!("{words}, commit {}", granting(facts, &rules)))
+    Some(format!("{words}, commit {}", granting(symptoms, &rules)))
 }
 
 /// Returns the lines that grant the access, and the file that they belong in.
-fn granting(facts: &FailureFacts, rules: &[String]) -> String {
-    let (before, file) = match facts.sign {
-        Some(sign) => (format!("{sign}CE access "), &*facts.directory),
+fn granting(symptoms: &Symptoms, rules: &[String]) -> String {
+    let (before, file) = match symptoms.sign {
+        Some(sign) => (format!("{sign}CE access "), &*symptoms.directory),
         None => (String::new(), "the computation's file access"),
     };
     let lines: Vec<String> = rules.iter().map(|rule| format!("\"{before}{rule}\"")).collect();
@@ -122,18 +122,18 @@ fn granting(facts: &FailureFacts, rules: &[String]) -> String {
 }
 
 /// A root of its own lacks what it takes to start `exec`, a program, or a package.
-fn root(facts: &FailureFacts) -> Option<String> {
-    let root = format!("its root, the input {},", facts.root.as_ref()?);
-    if matches!(facts.ending, Ending::NotStarted) {
-        return Some(match facts.interpreter.first().map(|path| path.display()) {
-            Some(named) if facts.no_interpreter => {
+fn root(symptoms: &Symptoms) -> Option<String> {
+    let root = format!("its root, the input {},", symptoms.root.as_ref()?);
+    if matches!(symptoms.ending, Ending::NotStarted) {
+        return Some(match symptoms.interpreter.first().map(|path| path.display()) {
+            Some(named) if symptoms.no_interpreter => {
                 format!("{root} has no {named}, which the first line of exec names")
             }
             Some(named) => format!("{root} lacks the loader of {named}, {LOADER}"),
             None => format!("{root} lacks the loader of exec, {LOADER}"),
         });
     }
-    match (&facts.program, log::missing_package(&facts.log)) {
+    match (&symptoms.program, log::missing_package(&symptoms.log)) {
         (Some(MissingProgram { name, .. }), _) => Some(format!("{root} has no {name} in PATH")),
         (None, Some((_, name))) => Some(format!("{root} has no package {name}")),
         (None, None) => None,
@@ -141,9 +141,9 @@ fn root(facts: &FailureFacts) -> Option<String> {
 }
 
 /// The interpreter that the first line names is not on this host.
-fn interpreter(facts: &FailureFacts) -> Option<String> {
-    let [named, rest @ ..] = &facts.interpreter[..] else { return None };
-    if !matches!(facts.ending, Ending::NotStarted) || !facts.no_interpreter {
+fn interpreter(symptoms: &Symptoms) -> Option<String> {
+    let [named, rest @ ..] = &symptoms.interpreter[..] else { return None };
+    if !matches!(symptoms.ending, Ending::NotStarted) || !symptoms.no_interpreter {
         return None;
     }
     let named = named.display();
@@ -158,9 +158,9 @@ fn interpreter(facts: &FailureFacts) -> Option<String> {
 }
 
 /// A program without the loader that it names.
-fn loader(facts: &FailureFacts) -> Option<String> {
+fn loader(symptoms: &Symptoms) -> Option<String> {
     let wanted =
-        matches!(facts.ending, Ending::NotStarted) && facts.first_line.starts_with("\x7fELF");
+        matches!(symptoms.ending, Ending::NotStarted) && symptoms.first_line.starts_with("\x7fELF");
     wanted.then(|| {
         "exec was built for another system: the loader that it names is not installed here; build it on \
          this one, or link it statically"
@@ -169,11 +169,11 @@ fn loader(facts: &FailureFacts) -> Option<String> {
 }
 
 /// A program is not in `PATH`.
-fn program(facts: &FailureFacts) -> Option<String> {
-    let MissingProgram { name, found, grant } = facts.program.as_ref()?;
-    let found = found.as_deref().map(Path::display).filter(|_| facts.isolated);
+fn program(symptoms: &Symptoms) -> Option<String> {
+    let MissingProgram { name, found, grant } = symptoms.program.as_ref()?;
+    let found = found.as_deref().map(Path::display).filter(|_| symptoms.isolated);
     Some(match (found, grant) {
-        (None, _) if facts.isolated => format!(
+        (None, _) if symptoms.isolated => format!(
             "{name} is not in the PATH of a sandbox, /usr/local/bin:/usr/bin:/bin; install it there, or name \
              it by its path"
         ),
@@ -183,18 +183,19 @@ fn program(facts: &FailureFacts) -> Option<String> {
         }
         (Some(found), Some(path)) => format!(
             "{name} is not in the PATH of a sandbox; name it as {found}, and commit {}",
-            granting(facts, &[Rule::Read(path.clone()).to_string()])
+            granting(symptoms, &[Rule::Read(path.clone()).to_string()])
         ),
     })
 }
 
 /// An interpreter does not find a package.
-fn package(facts: &FailureFacts) -> Option<String> {
-    if !matches!(facts.ending, Ending::Exited | Ending::NoOutput(_)) {
+fn package(symptoms: &Symptoms) -> Option<String> {
+    if !matches!(symptoms.ending, Ending::Exited | Ending::NoOutput(_)) {
         return None;
     }
-    let (language, name) = log::missing_package(&facts.log)?;
-    let environment = facts.environment.as_deref().unwrap_or(Path::new("/path/to/venv")).display();
+    let (language, name) = log::missing_package(&symptoms.log)?;
+    let environment =
+        symptoms.environment.as_deref().unwrap_or(Path::new("/path/to/venv")).display();
     let mend = match language {
         Language::Python => format!("let exec begin with #!{environment}/bin/python"),
         Language::R => "name the library with .libPaths(\"/path/to/library\")".to_owned(),
@@ -205,31 +206,31 @@ fn package(facts: &FailureFacts) -> Option<String> {
         Language::R => "read /path/to/library".to_owned(),
         Language::Perl => "read /path/to/lib".to_owned(),
     };
-    Some(match facts.isolated {
+    Some(match symptoms.isolated {
         true => format!(
             "a sandbox shows the packages of the system only, and {name} is none of them; install it there, \
              or {mend}, and commit {}",
-            granting(facts, &[rule])
+            granting(symptoms, &[rule])
         ),
         false => format!("{name} is not installed for this interpreter; install it, or {mend}"),
     })
 }
 
 /// There is no network in the sandbox.
-fn network(facts: &FailureFacts) -> Option<String> {
-    let wanted = facts.isolated && !facts.network && log::is_unreachable(&facts.log);
+fn network(symptoms: &Symptoms) -> Option<String> {
+    let wanted = symptoms.isolated && !symptoms.network && log::is_unreachable(&symptoms.log);
     wanted.then(|| {
         format!(
             "its sandbox has no network; make what it fetches an input, or commit {}",
-            granting(facts, &["network".to_owned()])
+            granting(symptoms, &["network".to_owned()])
         )
     })
 }
 
 /// `exec` makes a directory that is there when it starts.
-fn existing(facts: &FailureFacts) -> Option<String> {
-    let (number, name) = facts.existing.as_ref()?;
-    let wanted = matches!(facts.ending, Ending::Exited);
+fn existing(symptoms: &Symptoms) -> Option<String> {
+    let (number, name) = symptoms.existing.as_ref()?;
+    let wanted = matches!(symptoms.ending, Ending::Exited);
     wanted.then(|| {
         format!(
             "the directory of output {number:02} ({name}) exists and is empty when exec starts; let it write into \
@@ -239,21 +240,21 @@ fn existing(facts: &FailureFacts) -> Option<String> {
 }
 
 /// An output is a directory that is not declared as one.
-fn slash(facts: &FailureFacts) -> Option<String> {
-    match &facts.ending {
+fn slash(symptoms: &Symptoms) -> Option<String> {
+    match &symptoms.ending {
         Ending::DirectoryMade(name) => Some(format!(
             "it is a directory; if it should be one, write \"{name}/\" in {}{}: it exists when exec starts \
              then",
-            facts.directory,
-            if facts.sign.is_some() { "" } else { "/outputs" }
+            symptoms.directory,
+            if symptoms.sign.is_some() { "" } else { "/outputs" }
         )),
         _ => None,
     }
 }
 
 /// A library has added to the path that it was given.
-fn suffix(facts: &FailureFacts) -> Option<String> {
-    let missing = missing(facts)?;
+fn suffix(symptoms: &Symptoms) -> Option<String> {
+    let missing = missing(symptoms)?;
     let suffix = missing.suffix.as_deref()?;
     let declared = format!("{}{suffix}", missing.name);
     let mut or = String::new();
@@ -267,11 +268,11 @@ fn suffix(facts: &FailureFacts) -> Option<String> {
 }
 
 /// A file was left in the working directory: one named like the output, or any that is not temporary.
-fn elsewhere(facts: &FailureFacts) -> Option<String> {
-    let missing = missing(facts)?;
+fn elsewhere(symptoms: &Symptoms) -> Option<String> {
+    let missing = missing(symptoms)?;
     let stem = Path::new(&*missing.name).file_stem();
-    let same = facts.left.iter().find(|name| Path::new(name).file_stem() == stem);
-    let left = same.or_else(|| facts.left.iter().find(|name| !is_temporary(name)))?;
+    let same = symptoms.left.iter().find(|name| Path::new(name).file_stem() == stem);
+    let left = same.or_else(|| symptoms.left.iter().find(|name| !is_temporary(name)))?;
     Some(format!(
         "it left {left} in its working directory, which is not kept; let it write to {}",
         place(missing)
@@ -283,21 +284,21 @@ fn is_temporary(name: &str) -> bool {
 }
 
 /// No output was made, and what was printed is no complaint.
-fn printed(facts: &FailureFacts) -> Option<String> {
-    let missing = missing(facts).filter(|missing| missing.is_alone)?;
-    if facts.printed == 0 || log::complains(&facts.log) {
+fn printed(symptoms: &Symptoms) -> Option<String> {
+    let missing = missing(symptoms).filter(|missing| missing.is_alone)?;
+    if symptoms.printed == 0 || log::complains(&symptoms.log) {
         return None;
     }
     Some(format!(
         "it printed {}, which is in its log only; let it write to {}",
-        size(facts.printed),
+        size(symptoms.printed),
         place(missing)
     ))
 }
 
 /// The output that is missing although `exec` ended with success.
-fn missing(facts: &FailureFacts) -> Option<&MissingOutput> {
-    match &facts.ending {
+fn missing(symptoms: &Symptoms) -> Option<&MissingOutput> {
+    match &symptoms.ending {
         Ending::NoOutput(missing) => Some(missing),
         _ => None,
     }
@@ -318,8 +319,8 @@ mod tests {
         let log = || log("curl: (6) Could not resolve host: example.org");
         let hints = [None, Some("//")].map(|sign| {
             let directory = "computations/get.js".to_owned();
-            let facts = FailureFacts { sign, directory, isolated: true, ..log() };
-            first(&facts).unwrap()
+            let symptoms = Symptoms { sign, directory, isolated: true, ..log() };
+            first(&symptoms).unwrap()
         });
         assert!(hints[0].ends_with("the line \"network\" in the computation's file access"));
         let line = "the line \"//CE access network\" in computations/get.js";
@@ -331,8 +332,8 @@ mod tests {
         Ending::NoOutput(MissingOutput { number: 1, name, argument: 4, suffix, is_alone })
     }
 
-    fn log(log: &str) -> FailureFacts {
-        FailureFacts { log: log.to_owned(), printed: log.len() as u64, ..FailureFacts::default() }
+    fn log(log: &str) -> Symptoms {
+        Symptoms { log: log.to_owned(), printed: log.len() as u64, ..Symptoms::default() }
     }
 
     #[test]
@@ -343,34 +344,30 @@ mod tests {
         let left = || vec!["tmp1".to_owned(), "words.csv".to_owned()];
         let link = Some(("numpy".into(), "../numpy".into()));
         let no_module = "ModuleNotFoundError: No module named 'numpy'";
-        let cases: [(&str, FailureFacts); 12] = [
-            ("(CRLF)", FailureFacts { first_line: "#!/bin/sh\r".into(), ..log(no_module) }),
-            ("link to ../numpy", FailureFacts { link, ..log(no_module) }),
+        let cases: [(&str, Symptoms); 12] = [
+            ("(CRLF)", Symptoms { first_line: "#!/bin/sh\r".into(), ..log(no_module) }),
+            ("link to ../numpy", Symptoms { link, ..log(no_module) }),
             ("numpy is not installed", log(no_module)),
-            ("\"read /data\"", FailureFacts { lacking, isolated, ..log(offline) }),
-            ("no network", FailureFacts { isolated, ..log(offline) }),
-            ("", FailureFacts { isolated, network: true, ..log(offline) }),
-            ("", FailureFacts { ending: Ending::Other, ..log(no_module) }),
+            ("\"read /data\"", Symptoms { lacking, isolated, ..log(offline) }),
+            ("no network", Symptoms { isolated, ..log(offline) }),
+            ("", Symptoms { isolated, network: true, ..log(offline) }),
+            ("", Symptoms { ending: Ending::Other, ..log(no_module) }),
             (
                 ".npy added",
-                FailureFacts {
-                    ending: no_output("a", Some(".npy"), true),
-                    left: left(),
-                    ..log("x")
-                },
+                Symptoms { ending: no_output("a", Some(".npy"), true), left: left(), ..log("x") },
             ),
             (
                 "left words.csv",
-                FailureFacts { ending: no_output("a", None, true), left: left(), ..log("x") },
+                Symptoms { ending: no_output("a", None, true), left: left(), ..log("x") },
             ),
-            ("printed 1 B", FailureFacts { ending: no_output("a", None, true), ..log("x") }),
-            ("", FailureFacts { ending: no_output("a", None, false), ..log("x") }),
-            ("", FailureFacts { ending: no_output("a", None, true), ..log("Error: x") }),
+            ("printed 1 B", Symptoms { ending: no_output("a", None, true), ..log("x") }),
+            ("", Symptoms { ending: no_output("a", None, false), ..log("x") }),
+            ("", Symptoms { ending: no_output("a", None, true), ..log("Error: x") }),
         ];
-        for (words, facts) in cases {
-            match first(&facts) {
+        for (words, symptoms) in cases {
+            match first(&symptoms) {
                 Some(hint) => assert!(!words.is_empty() && hint.contains(words), "{hint}"),
-                None => assert_eq!(words, "", "{facts:?}"),
+                None => assert_eq!(words, "", "{symptoms:?}"),
             }
         }
     }
@@ -378,7 +375,7 @@ mod tests {
     #[test]
     fn a_hint_at_an_output_names_its_argument() {
         let ending = no_output("total", None, true);
-        let hint = first(&FailureFacts { ending, ..log("17") }).unwrap();
+        let hint = first(&Symptoms { ending, ..log("17") }).unwrap();
         assert!(
             hint.ends_with("the path of output 01 (total), which is argument 4 of exec"),
             "{hint}"
@@ -388,7 +385,7 @@ mod tests {
     #[test]
     fn a_program_for_another_system_lacks_its_loader() {
         let (ending, first_line) = (Ending::NotStarted, "\x7fELF\u{1}".to_owned());
-        let hint = first(&FailureFacts { ending, first_line, ..FailureFacts::default() }).unwrap();
+        let hint = first(&Symptoms { ending, first_line, ..Symptoms::default() }).unwrap();
         assert!(hint.contains("loader"), "{hint}");
     }
 }

@@ -168,7 +168,7 @@ impl PageCall {
         // One that has failed at another commit, where its record is.
         let failed = outcome.prior_failure();
         let reason = match outcome {
-            _ if failed.is_some() => failed.map(|it| it.reason.clone()),
+            _ if failed.is_some() => failed.map(|it| it.failure.reason.clone()),
             Outcome::Absent(_, Absence::Failed(failure)) => Some(failure.error.in_full()),
             Outcome::Absent(_, Absence::Unfinished(why)) => Some(why.to_string()),
             Outcome::Absent(_, Absence::Suspended(call)) => {

@@ -23,7 +23,7 @@ use crate::paths::{
     suspension_index, suspension_key,
 };
 use crate::records::{
-    CallRecord, FailureRecord, Format, Provenance, RecordState, Records, SuspensionRecord,
+    CallRecord, Failure, FailureRecord, Format, Provenance, RecordState, Records, SuspensionRecord,
     SuspensionState, Tombstone, WaitingJob,
 };
 
@@ -131,23 +131,6 @@ pub struct LogTail {
     pub tail: String,
 }
 
-/// The failure of a call.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Failure {
-    /// The reason, in words.
-    pub reason: String,
-    /// Its exit status, if it ended by itself.
-    pub exit_status: Option<i32>,
-    /// The signal that killed it, if one did.
-    pub signal: Option<i32>,
-    /// The exit statuses of its tasks, if a launcher has started it.
-    pub tasks: Box<[Option<u8>]>,
-    /// The duration, in seconds.
-    pub seconds: f64,
-    /// The isolation of the execution, if `exec` was started.
-    pub isolation: Option<String>,
-}
-
 impl Stage<'_> {
     /// Moves the log to a room, unless it is empty. Returns its name there.
     pub(crate) fn keep_log(&mut self, name: &ResultName, room: &str) -> Result<Option<String>> {
@@ -185,24 +168,18 @@ impl Stage<'_> {
             let tail = storage.root.disk.tail(&storage.path(&name), MAX_TAIL).unwrap_or_default();
             LogTail { name, tail }
         });
-        let Failure { reason, exit_status, signal, tasks, seconds, isolation } = failure;
         let record = FailureRecord {
             format: Format::of(call.inputs),
             computation: call.version.computation.clone(),
             commit: call.version.commit.clone(),
             tree: Some(call.version.tree.clone()),
             inputs: call.inputs.to_vec(),
-            isolation,
-            reason,
-            exit_status,
-            signal,
-            tasks,
-            seconds,
+            failure,
             recorded: Provenance::now(),
         };
         storage.records().put(&name.record_in(FAILED), &record)?;
         // Only such a failure counts at another commit.
-        if record.exit_status.is_some() && record.is_isolated() {
+        if record.failure.exit_status.is_some() && record.is_isolated() {
             storage.equivalents().note_version(call.version, name);
         }
         Ok(log)

@@ -30,7 +30,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Instant;
 
-pub use self::attempts::{Attempts, CallLogs, Failure, LogTail, PriorAttempt};
+pub use self::attempts::{Attempts, CallLogs, LogTail, PriorAttempt};
 pub use self::attempts::{FoundSuspension, Suspension, Suspensions};
 pub use self::audit::Evictions;
 use self::cached_hashing::FileHasher;

@@ -7,6 +7,7 @@
 //! So equal results have equal bytes, regardless of who executed them. Beside them are the records of audits, of signers of the
 //! ledger, and of revocations.
 
+mod failure;
 mod pending_work;
 mod promised_files;
 mod provenance;
@@ -18,10 +19,11 @@ use jiff::Timestamp;
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+pub use self::failure::{FailedCall, Failure, FailureFacts, FailureRecord};
 pub use self::pending_work::{
-    FailedCall, FailedTitle, OutOfTime, OutputSource, PublishedCall, RunState, RunningCall,
-    SubmittedRun, SuspensionRecord, SuspensionState, TICKET_FORMAT, Ticket, TicketAnswer,
-    TicketEnd, TicketValue, WaitingJob, WorkerAbilities, WorkerRecord,
+    FailedTitle, OutOfTime, OutputSource, PublishedCall, RunState, RunningCall, SubmittedRun,
+    SuspensionRecord, SuspensionState, TICKET_FORMAT, Ticket, TicketAnswer, TicketEnd, TicketValue,
+    WaitingJob, WorkerAbilities, WorkerRecord,
 };
 pub(crate) use self::pending_work::{signed, split_signed};
 pub(super) use self::promised_files::differences;
@@ -290,50 +292,6 @@ pub struct JobOutput {
     /// The digest of its contents.
     #[serde(flatten)]
     pub digest: Digest,
-}
-
-/// The record of a call that failed. It is never used as a result.
-///
-/// An optional field is `null` if it is unknown: without the field, the record is spoiled.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct FailureRecord {
-    /// The format of this record.
-    pub format: Format,
-    /// The computation.
-    pub computation: ComputationName,
-    /// The commit that holds it.
-    pub commit: ObjectId,
-    /// The Git tree of its directory. Records of earlier versions of this program lack it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tree: Option<ObjectId>,
-    /// Its inputs, in order.
-    #[serde(deserialize_with = "at_most_100")]
-    pub inputs: Vec<Digest>,
-    /// The isolation of the execution, if `exec` was started. Records of earlier versions of this program lack it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub isolation: Option<String>,
-    /// The reason, in words.
-    pub reason: String,
-    /// Its exit status, if it ended by itself.
-    #[serde(deserialize_with = "Option::deserialize")]
-    pub exit_status: Option<i32>,
-    /// The signal that killed it, if one did.
-    #[serde(deserialize_with = "Option::deserialize")]
-    pub signal: Option<i32>,
-    /// The exit statuses of its tasks, by their numbers, if a launcher has started it: null for one that has noted none.
-    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
-    pub tasks: Box<[Option<u8>]>,
-    /// The duration, in seconds.
-    pub seconds: f64,
-    /// The user, host and time of recording.
-    pub recorded: Provenance,
-}
-
-impl FailureRecord {
-    /// Whether `exec` was started and could read nothing but its inputs and its computation.
-    pub fn is_isolated(&self) -> bool {
-        self.isolation.as_ref().is_some_and(|isolation| isolation != NOT_ISOLATED)
-    }
 }
 
 /// The part of a record with its format.
@@ -723,7 +681,7 @@ pub struct AuditReport {
     /// The outputs that are not the recorded ones.
     pub differing: Vec<OutputDifference>,
     /// Its failure, if it failed.
-    pub failed: Option<AuditFailure>,
+    pub failed: Option<FailureFacts>,
 }
 
 /// The verdict of an audit.
@@ -736,20 +694,6 @@ pub enum AuditVerdict {
     Differs,
     /// It failed, and has a result.
     Failed,
-}
-
-/// An execution for an audit that failed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct AuditFailure {
-    /// The reason, in words.
-    pub reason: String,
-    /// The cause of that, if it is known.
-    pub cause: Option<String>,
-    /// Advice for the user.
-    pub hint: Option<String>,
-    /// The name of its log in the storage, if it has printed anything.
-    pub log: Option<String>,
 }
 
 /// An output that is not the recorded one.

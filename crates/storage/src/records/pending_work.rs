@@ -10,7 +10,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{AuditReport, Format, Provenance, Published};
+use super::{AuditReport, FailedCall, Format, Provenance, Published};
 use crate::paths::{ComputationVersion, ResultName};
 use ce_files::state::SecretKey;
 use ce_model::access::{Access, Rule};
@@ -159,22 +159,6 @@ pub enum OutputSource {
     Reused,
     /// Another commit had an equivalent result.
     TakenOver,
-}
-
-/// A call that failed at a worker.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FailedCall {
-    /// Its short name.
-    pub name: String,
-    /// The reason, in words.
-    pub reason: String,
-    /// Advice for the user.
-    pub hint: Option<String>,
-    /// Whether the same would happen again.
-    pub recurs: bool,
-    /// Whether the storage is to blame, rather than the computation.
-    pub storage: bool,
 }
 
 impl TicketAnswer {

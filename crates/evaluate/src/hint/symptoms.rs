@@ -1,4 +1,4 @@
-//! The facts of a failed execution, gathered before its directories are emptied. Reads a bounded part of each.
+//! The symptoms of a failed execution, gathered before its directories are emptied. Reads a bounded part of each.
 
 use std::env;
 use std::fs;
@@ -64,7 +64,7 @@ pub(super) struct MissingProgram {
 
 /// Everything that hints depend on.
 #[derive(Debug, Default)]
-pub(super) struct FailureFacts {
+pub(super) struct Symptoms {
     pub(super) ending: Ending,
     pub(super) isolated: bool,
     /// The name of the input that is its root.
@@ -99,7 +99,7 @@ pub(super) struct FailureFacts {
     pub(super) existing: Option<(usize, String)>,
 }
 
-impl FailureFacts {
+impl Symptoms {
     pub(super) fn gather(stage: &Stage<'_>, scene: &Scene<'_>, error: &CallError) -> Self {
         let Scene { computation, tree, isolated, .. } = *scene;
         let log = last_lines(&stage.log());
