@@ -17,7 +17,7 @@ use ce_model::sweep::Better;
 use ce_queries::compared_medians::{
     MedianColumn, MedianRules, MedianTable, MedianTables, is_better,
 };
-use ce_queries::table::SweepTable;
+use ce_queries::frame::Frame;
 use ce_queries::table_from_file::read_table;
 use ce_report::{self as report, MedianFormat, say};
 
@@ -186,7 +186,7 @@ impl CompareMedians {
                 let (evaluation, table) = self.of.table(dir)?;
                 let exit = self.print(&by.of(&table), [""; 2], out)?;
                 say_unknown(&[(&evaluation, &table)]);
-                Ok(if table.has_unknown_points { exit_if_done(exit) } else { exit })
+                Ok(if table.extent.has_unknown_points { exit_if_done(exit) } else { exit })
             }
             ([older, newer], None) => {
                 let [(old, older_table), (new, newer_table)] =
@@ -194,7 +194,8 @@ impl CompareMedians {
                 let tables = MedianTables::Tables([&older_table, &newer_table]);
                 let exit = self.print(&tables, [older, newer], out)?;
                 say_unknown(&[(&old, &older_table), (&new, &newer_table)]);
-                let is_unknown = older_table.has_unknown_points || newer_table.has_unknown_points;
+                let is_unknown =
+                    older_table.extent.has_unknown_points || newer_table.extent.has_unknown_points;
                 Ok(if is_unknown { exit_if_done(exit) } else { exit })
             }
             ([_, _], Some(_)) => Err(SidesError::ByOfTwo("two --at").into()),
@@ -280,7 +281,7 @@ impl CompareMedians {
 }
 
 /// Reads the table in a file.
-fn read_table_file(path: &Path) -> Result<SweepTable, Error> {
+fn read_table_file(path: &Path) -> Result<Frame, Error> {
     let contents = fs::read(path)
         .map_err(|source| SidesError::Read { path: path.display().to_string(), source })?;
     Ok(read_table(path, &contents)?)
@@ -292,7 +293,7 @@ fn exit_if_done(exit: Exit) -> Exit {
 }
 
 impl FactorLevels {
-    fn of<'a>(&'a self, table: &'a SweepTable) -> MedianTables<'a> {
+    fn of<'a>(&'a self, table: &'a Frame) -> MedianTables<'a> {
         let levels = self.levels.each_ref().map(String::as_str);
         MedianTables::Levels { table, by: &self.name, levels }
     }

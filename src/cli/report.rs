@@ -19,8 +19,9 @@ use ce_history::{History, Subject};
 use ce_model::exit::Exit;
 use ce_model::humanize::{counted, parse_number};
 use ce_model::resources::parse_size;
+use ce_queries::frame::Frame;
 use ce_queries::page::{PageData, PageLimits, PageScope, TaskScope, TaskTable};
-use ce_queries::table::{SweepTable, all_sweeps};
+use ce_queries::table::all_sweeps;
 use ce_report::{self as report, PageDirectory, PageError, begins_as_page, refuse_links, say};
 use ce_storage::Storage;
 
@@ -178,9 +179,9 @@ impl WriteReport {
         let attestations = Attestations::read(storage)?;
         let mut tables = Vec::new();
         for sweep in all_sweeps(&evaluation.task) {
-            let table = SweepTable::read(evaluation, &attestations, sweep)?;
+            let frame = Frame::of_sweep(evaluation, &attestations, sweep)?;
             let (title, names) = (sweep.title(&evaluation.task), sweep.tables(evaluation));
-            tables.push(TaskTable { title, names, table });
+            tables.push(TaskTable { title, names, frame });
         }
         let drawing = Drawing::new(&evaluation.task, &evaluation.plan, Some(evaluation));
         let drawing = drawing.without_place(storage);

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::{Args, Parser};
 
@@ -13,13 +14,14 @@ use ce_evaluate::Evaluation;
 use ce_evaluate::session::{
     Error, OutputError, PointsFile, check_own_sheets, look_up, look_up_versions,
 };
-use ce_exchange::{Attestations, Attested};
+use ce_exchange::Attestations;
 use ce_git::Config;
 use ce_model::exit::{Exit, Explain};
 use ce_model::task::Task;
 use ce_queries::diff::TableComparison;
+use ce_queries::frame::Frame;
 use ce_queries::page::MeasuredTable;
-use ce_queries::table::{SweepTable, choose_sweep};
+use ce_queries::table::choose_sweep;
 use ce_queries::table_summary::ReplicateSummary;
 use ce_report::{self as report, TableFormat, say};
 
@@ -141,13 +143,16 @@ impl Tool for ShowTable {
             [] | [_] => {}
             more => return Err(TooManyVersions::Compared(more.len()).into()),
         }
-        let (evaluation, table) = self.of.table(&self.task)?;
+        let (evaluation, mut table) = self.of.table(&self.task)?;
         if self.summary {
             self.summarise(&table, out)?;
         } else if self.steps {
             print_steps(&table, out)?;
         } else {
-            self.print(&evaluation, &table, out)?;
+            if self.attested {
+                add_attesters(&evaluation, &mut table)?;
+            }
+            self.print(&table, out)?;
         }
         say_unknown(&[(&evaluation, &table)]);
         if self.format() == TableFormat::Text {
@@ -174,7 +179,7 @@ impl SweepArgs {
     }
 
     /// The table of the sweep at one commit, or as it is checked out.
-    pub(super) fn table(&self, dir: &Path) -> Result<(Evaluation, SweepTable), Error> {
+    pub(super) fn table(&self, dir: &Path) -> Result<(Evaluation, Frame), Error> {
         let task = self.load(dir, self.at.first(), &self.points.read()?, true)?;
         choose_sweep(&task, self.sweep.as_deref())?;
         let config = Config::of(dir)?;
@@ -190,7 +195,7 @@ impl SweepArgs {
         &self,
         dir: &Path,
         titles: [&String; 2],
-    ) -> Result<[(Evaluation, SweepTable); 2], Error> {
+    ) -> Result<[(Evaluation, Frame); 2], Error> {
         let files = self.points.read()?;
         let older = self.load(dir, Some(titles[0]), &files, true)?;
         let tasks = [older, self.load(dir, Some(titles[1]), &files, false)?];
@@ -214,10 +219,10 @@ impl SweepArgs {
         dir: &Path,
         evaluation: &Evaluation,
         attestations: &Attestations,
-    ) -> Result<SweepTable, Error> {
+    ) -> Result<Frame, Error> {
         let choice = choose_sweep(&evaluation.task, self.sweep.as_deref())?;
-        let table = SweepTable::read(evaluation, attestations, choice)?;
-        if table.has_unknown_points {
+        let table = Frame::of_sweep(evaluation, attestations, choice)?;
+        if table.extent.has_unknown_points {
             check_own_sheets(dir, &evaluation.task)?;
         }
         Ok(table)
@@ -244,15 +249,8 @@ impl SweepArgs {
 
 impl ShowTable {
     /// Prints the rows.
-    fn print(
-        &self,
-        evaluation: &Evaluation,
-        table: &SweepTable,
-        out: &mut dyn Write,
-    ) -> Result<(), Error> {
-        let attested = self.attested(evaluation, table)?;
-        let left_out = report::sweep_table(table, attested.as_deref(), self.format(), out)
-            .map_err(OutputError)?;
+    fn print(&self, table: &Frame, out: &mut dyn Write) -> Result<(), Error> {
+        let left_out = report::table(table, self.format(), out).map_err(OutputError)?;
         if !left_out.is_empty() {
             let names = left_out.join(", ");
             say("ce", &format_args!("the terminal has no room for {names}; --csv has all columns"));
@@ -261,15 +259,16 @@ impl ShowTable {
     }
 
     /// Prints the summary, and what its ends are.
-    fn summarise(&self, table: &SweepTable, out: &mut dyn Write) -> Result<(), Error> {
-        let summary = ReplicateSummary::of(table);
+    fn summarise(&self, table: &Frame, out: &mut dyn Write) -> Result<(), Error> {
+        let summary = ReplicateSummary::new(table);
         report::table_summary(&summary, self.format(), out).map_err(OutputError)?;
         if self.format() == TableFormat::Text
             && let Some(ends) = report::ends_in_words(&summary)
         {
             say("ce", &ends);
         }
-        for (name, value) in &summary.mixed {
+        say_row_labels(table);
+        for (name, value) in table.mixed() {
             say(
                 "ce",
                 &format_args!(
@@ -278,27 +277,6 @@ impl ShowTable {
             );
         }
         Ok(())
-    }
-
-    /// Returns the attesters of the call of each row, if they are asked for.
-    fn attested(
-        &self,
-        evaluation: &Evaluation,
-        table: &SweepTable,
-    ) -> Result<Option<Vec<Option<Attested>>>, Error> {
-        if !self.attested {
-            return Ok(None);
-        }
-        let storage = &evaluation.storage;
-        let all = Attestations::read(storage)?;
-        let mut attested = Vec::with_capacity(table.rows.len());
-        for row in &table.rows {
-            attested.push(match &row.origin {
-                Some(origin) => all.of_call(storage, &origin.call)?,
-                None => None,
-            });
-        }
-        Ok(Some(attested))
     }
 
     const fn format(&self) -> TableFormat {
@@ -330,9 +308,23 @@ impl ShowTable {
     }
 }
 
+/// Adds the attesters of the call of each row.
+fn add_attesters(evaluation: &Evaluation, table: &mut Frame) -> Result<(), Error> {
+    let storage = &evaluation.storage;
+    let all = Attestations::read(storage)?;
+    table.has_attesters = true;
+    for row in &mut table.rows {
+        if let Some(origin) = &row.origin {
+            row.attested = all.of_call(storage, &origin.call)?.map(Arc::new);
+        }
+    }
+    Ok(())
+}
+
 /// Prints the steps of each column over commits.
-fn print_steps(table: &SweepTable, out: &mut dyn Write) -> Result<(), Error> {
-    let measured = MeasuredTable::of_sweep(table.clone());
+fn print_steps(table: &Frame, out: &mut dyn Write) -> Result<(), Error> {
+    say_row_labels(table);
+    let measured = MeasuredTable::new(table);
     if measured.commits().is_none() || measured.columns.is_empty() {
         return Err(NoHistory.into());
     }
@@ -344,9 +336,19 @@ fn print_steps(table: &SweepTable, out: &mut dyn Write) -> Result<(), Error> {
     Ok(())
 }
 
+/// Says which texts of rows tell no points apart.
+fn say_row_labels(table: &Frame) {
+    for name in table.row_labels() {
+        say(
+            "ce",
+            &format_args!("{name} tells no points apart: no two calls have a text in common"),
+        );
+    }
+}
+
 /// Prints, once for each reason, that there may be more rows.
-pub(super) fn say_unknown(tables: &[(&Evaluation, &SweepTable)]) {
-    let tables = tables.iter().filter(|(_, table)| table.has_unknown_points);
+pub(super) fn say_unknown(tables: &[(&Evaluation, &Frame)]) {
+    let tables = tables.iter().filter(|(_, table)| table.extent.has_unknown_points);
     let mut whys: Vec<String> =
         tables.map(|(evaluation, table)| report::why_unknown(evaluation, table)).collect();
     whys.dedup();

@@ -8,6 +8,7 @@ extern crate compeval_test_attribute;
 
 mod arith;
 mod audit;
+mod benchmarks;
 mod benmet;
 mod beside;
 mod bisect;

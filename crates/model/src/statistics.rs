@@ -94,8 +94,7 @@ impl Measurements {
 
     /// The 95 % confidence interval of the median by order statistics: its ends are values. `None` for fewer than 6.
     pub fn interval(&self) -> Option<[f64; 2]> {
-        let (rank, _) = rank(self.n(), CONFIDENCE);
-        (rank > 0).then(|| [self.0[rank - 1], self.0[self.n() - rank]])
+        interval_places(self.n()).map(|ends| ends.map(|at| self.0[at]))
     }
 
     /// Half the width of [the interval](Self::interval) as a share of the median; zero if the width is. `None` without an interval, or if
@@ -187,6 +186,12 @@ fn rank(n: usize, confidence: f64) -> (usize, f64) {
             (term, sum, power) = (term * 2_f64.powi(-512), sum * 2_f64.powi(-512), power - 512);
         }
     }
+}
+
+/// The places of the ends of the 95 % confidence interval of the median among so many values in order. `None` for fewer than 6.
+pub fn interval_places(n: usize) -> Option<[usize; 2]> {
+    let (rank, _) = rank(n, CONFIDENCE);
+    (rank > 0).then(|| [rank - 1, n - rank])
 }
 
 /// The least number of values that an interval of this confidence needs, on each side of a comparison: 5 for 95 %.

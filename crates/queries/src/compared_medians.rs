@@ -4,7 +4,7 @@
 //! names of points, but not by the replicate, nor by names of which the two sides have no text in common. The rules are those of
 //! [`statistics`].
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -12,18 +12,18 @@ use ce_model::digest::is_object_id;
 use ce_model::exit::{Exit, Explain};
 use ce_model::humanize::{counted, listed};
 use ce_model::statistics::{
-    self, CONFIDENCE, ChangeVerdict, ComparedSides, Estimate, Measurements, MedianChange,
+    self, CONFIDENCE, ChangeVerdict, ComparedSides, Estimate, MedianChange,
 };
 use ce_model::suggest::nearest;
 use ce_model::sweep::{Better, CellValue, ColumnMeasure, REPLICATE, point_title};
 
-use crate::table::{RowStatus, SweepRow, SweepTable};
+use crate::frame::{
+    CellKinds, ColumnRole, Frame, FrameColumn, FrameRow, FrameSide, MeasuredSide, RowGroup,
+    RowStatus, SideRows, grouped,
+};
 
 /// The factor by which one side may be measured more often than the other one before that is reported.
 const UNEVEN: usize = 2;
-
-/// The values of one side, and how they are spelled. What rests on one call is one value.
-pub type MedianSide<'a> = (&'a [f64], &'a [String]);
 
 /// The medians of two sides, compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -62,8 +62,8 @@ impl SideKind {
 
 impl ComparedMedians {
     /// Compares an old side with a new one, with a threshold such as [`THRESHOLD`](statistics::THRESHOLD).
-    pub fn new(sides: [MedianSide<'_>; 2], kind: SideKind, threshold: f64) -> Self {
-        let [old, new] = sides.map(|(values, _)| Measurements::new(values.to_vec()));
+    pub fn new(sides: [&MeasuredSide<'_>; 2], kind: SideKind, threshold: f64) -> Self {
+        let [old, new] = sides.map(MeasuredSide::sample);
         let (Some(old), Some(new)) = (old, new) else {
             let verdict = ChangeVerdict::TooFew;
             return Self { change: None, verdict, is_coarse: false, is_rounded: false };
@@ -88,8 +88,8 @@ impl ComparedMedians {
 }
 
 /// See [`statistics::resolution`].
-fn resolution(sides: [MedianSide<'_>; 2]) -> f64 {
-    statistics::resolution(sides.iter().flat_map(|(_, spelled)| *spelled).map(String::as_str))
+fn resolution(sides: [&MeasuredSide<'_>; 2]) -> f64 {
+    statistics::resolution(sides.iter().flat_map(|side| side.spelled.iter().copied()))
 }
 
 /// The geometric mean of the ratios of comparisons, if each has one.
@@ -114,14 +114,14 @@ pub enum MedianTables<'a> {
     /// The rows of one table that have an old and a new text in a column.
     Levels {
         /// The table.
-        table: &'a SweepTable,
+        table: &'a Frame,
         /// The column.
         by: &'a str,
         /// The texts. Of a commit, the first digits are enough.
         levels: [&'a str; 2],
     },
     /// All rows of an old table, and all of a new one.
-    Tables([&'a SweepTable; 2]),
+    Tables([&'a Frame; 2]),
 }
 
 /// The columns to compare, and the rules of the comparison.
@@ -330,47 +330,22 @@ pub enum MedianNote {
     Inexact,
 }
 
-/// The rows of a group.
-type GroupRows<'a> = [Vec<SideRow<'a>>; 2];
-
-/// A row, and the table that it is of: 0 or 1.
+/// A column, by its place in the table of each side.
 #[derive(Clone, Copy)]
-struct SideRow<'a> {
-    table: usize,
-    source: &'a SweepTable,
-    row: &'a SweepRow,
+struct SideColumn<'n> {
+    name: &'n str,
+    places: [Option<usize>; 2],
 }
 
-impl<'a> SideRow<'a> {
-    /// Returns the cell of the row in a column, given the place of this in each table.
-    fn cell(&self, places: &[Option<usize>]) -> Option<&'a CellValue> {
-        Some(&self.row.cells[places[self.table]?])
-    }
-
-    /// The row in words: its point, or of a file its number behind the header.
-    fn place(&self) -> String {
-        if !self.source.outputs.is_empty() {
-            let points = self.source.names.iter().zip(&self.row.cells);
-            let points = points.filter(|(name, _)| self.source.keys.contains(name));
-            return format!(
-                "at {}",
-                point_title(points.map(|(name, cell)| (&**name, cell.text())))
-            );
-        }
-        let at = self.source.rows.iter().position(|row| std::ptr::eq(row, self.row));
-        format!("in row {}", at.map_or(0, |at| at + 1))
-    }
-
-    /// Returns the call that has made the value of a column, in words that are the same for the same call: in one table a number,
-    /// in two the execution.
-    fn call(&self, places: &[Option<usize>], is_one_table: bool) -> Option<String> {
-        let at = places[self.table]?;
-        if is_one_table {
-            return self.source.call_of(self.row, at).map(|call| call.to_string());
-        }
-        let executions = &self.row.origin.as_ref()?.executions;
-        executions.get(self.source.output_of(at)?)?.clone()
-    }
+/// Two sides that are compared.
+struct SideComparison<'a> {
+    /// The table of each side. Levels have the same one.
+    frames: [&'a Frame; 2],
+    /// The column and the texts of levels.
+    levels: Option<(&'a str, [String; 2])>,
+    /// The rows of each side, without excluded points.
+    rows: [Vec<&'a FrameRow>; 2],
+    rules: &'a MedianRules,
 }
 
 impl MedianTable {
@@ -380,43 +355,50 @@ impl MedianTable {
     ///
     /// Fails if a name or a level is unknown, or if nothing can be compared.
     pub fn new(tables: MedianTables<'_>, rules: &MedianRules) -> Result<Self, MedianError> {
-        let (sources, by, levels) = match tables {
-            MedianTables::Levels { table, by, levels } => {
-                let places = found(&[table], by)?;
-                (vec![table], Some(by), Some(found_levels(table, by, places[0], levels)?))
-            }
-            MedianTables::Tables(tables) => (tables.to_vec(), None, None),
+        SideComparison::new(tables, rules)?.table()
+    }
+}
+
+impl<'a> SideComparison<'a> {
+    fn new(tables: MedianTables<'a>, rules: &'a MedianRules) -> Result<Self, MedianError> {
+        let (frames, levels) = match tables {
+            MedianTables::Levels { table, by, levels } => ([table; 2], Some((by, levels))),
+            MedianTables::Tables(tables) => (tables, None),
         };
-        let sides = sides(&sources, by, levels.as_ref());
-        for rows in sides.iter().filter(|rows| !rows.is_empty()) {
-            if rows.iter().all(|it| it.row.status != RowStatus::Ok) {
+        let rows = frames.map(|frame| frame.included().collect());
+        let mut comparison = Self { frames, levels: None, rows, rules };
+        if let Some((by, levels)) = levels {
+            let at = comparison.found(by)?.places[0].unwrap_or_default();
+            let levels = found_levels(&comparison.rows[0], by, at, levels)?;
+            for (rows, level) in comparison.rows.iter_mut().zip(&levels) {
+                rows.retain(|row| row.cells[at].text() == *level);
+            }
+            comparison.levels = Some((by, levels));
+        }
+        for rows in comparison.rows.iter().filter(|rows| !rows.is_empty()) {
+            if rows.iter().all(|row| row.status != RowStatus::Ok) {
                 return Err(MedianError::Absent(rows.len()));
             }
         }
-        let (groups, differing) = group_names(&sources, by, rules, &sides)?;
-        let places: Vec<Vec<Option<usize>>> =
-            groups.iter().map(|name| places(&sources, name)).collect();
-        let gathered = gathered(&sides, &places);
-        let mut columns = Vec::new();
-        let is_taken = |name: &String| {
-            let is_numeric = sources.iter().any(|it| it.numeric.contains(name));
-            rules.groups.contains(name)
-                || Some(name.as_str()) == by
-                || name == REPLICATE
-                || !is_numeric
-                    && sources.iter().any(|it| it.keys.contains(name) || it.labels.contains(name))
+        Ok(comparison)
+    }
+
+    fn table(self) -> Result<MedianTable, MedianError> {
+        let rules = self.rules;
+        let (groups, differing) = self.group_columns()?;
+        let gathered = self.gathered(&groups);
+        let asked: Vec<&str> = match &rules.columns[..] {
+            [] => self.names().into_iter().filter(|name| !self.is_taken(name)).collect(),
+            asked => asked.iter().map(String::as_str).collect(),
         };
-        let asked: Vec<String> = match &rules.columns[..] {
-            [] => all_names(&sources).into_iter().filter(|name| !is_taken(name)).collect(),
-            asked => asked.to_vec(),
-        };
-        for name in rules.exact.iter().filter(|name| !asked.contains(name)) {
-            found(&sources, name)?;
+        for name in rules.exact.iter().filter(|name| !asked.contains(&name.as_str())) {
+            self.found(name)?;
         }
+        let mut columns = Vec::new();
         for name in asked {
-            let places = found(&sources, &name)?;
-            match numbers_problem(&name, &sides, &places) {
-                None => columns.push(column(&gathered, &name, &places, &sources, rules)),
+            let column = self.found(name)?;
+            match self.numbers_problem(column) {
+                None => columns.push(self.column(&gathered, column)),
                 Some(error)
                     if !rules.columns.is_empty()
                         || matches!(error, MedianError::NotNumber { .. }) =>
@@ -427,46 +409,228 @@ impl MedianTable {
             }
         }
         if columns.is_empty() {
-            return Err(MedianError::Nothing(all_names(&sources)));
+            let names = self.names().into_iter();
+            return Err(MedianError::Nothing(names.map(str::to_owned).collect()));
         }
-        Ok(Self { levels, groups, differing, columns })
+        let [groups, differing] =
+            [groups, differing].map(|names| names.iter().map(|it| it.name.to_owned()).collect());
+        Ok(MedianTable { levels: self.levels.map(|(_, texts)| texts), groups, differing, columns })
     }
-}
 
-/// The names of all columns of tables, those of the newer one first.
-fn all_names(tables: &[&SweepTable]) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for name in tables.iter().rev().flat_map(|table| &table.names) {
-        if !names.contains(name) {
-            names.push(name.clone());
+    /// The names of all columns, those of the newer side first.
+    fn names(&self) -> Vec<&'a str> {
+        let mut names: Vec<&str> = Vec::new();
+        for name in self.frames.iter().rev().flat_map(|frame| frame.names()) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
         }
+        names
     }
-    names
+
+    /// The column with this name, which at least one side has.
+    fn found<'n>(&self, name: &'n str) -> Result<SideColumn<'n>, MedianError> {
+        let places = self.frames.map(|frame| frame.place(name));
+        if places == [None; 2] {
+            let known = self.names().into_iter().map(str::to_owned).collect();
+            return Err(MedianError::NoColumn { name: name.to_owned(), known });
+        }
+        Ok(SideColumn { name, places })
+    }
+
+    /// The columns with this name, of the newer side first.
+    fn columns_named(&self, name: &str) -> impl Iterator<Item = &'a FrameColumn> {
+        self.frames.into_iter().rev().filter_map(|frame| Some(&frame.columns[frame.place(name)?]))
+    }
+
+    /// Whether a column is not compared unless that is asked for.
+    fn is_taken(&self, name: &str) -> bool {
+        let is_of_point = |column: &FrameColumn| match column.role {
+            ColumnRole::Key | ColumnRole::Label => true,
+            ColumnRole::RowLabel | ColumnRole::Value => false,
+        };
+        self.rules.groups.iter().any(|group| group == name)
+            || self.levels.as_ref().is_some_and(|(by, _)| *by == name)
+            || name == REPLICATE
+            || !self.columns_named(name).any(|it| it.is_numeric)
+                && self.columns_named(name).any(is_of_point)
+    }
+
+    /// The columns that tell groups apart, and those that would and have no text in common on both sides.
+    fn group_columns(&self) -> Result<(Vec<SideColumn<'a>>, Vec<SideColumn<'a>>), MedianError> {
+        let mut columns: Vec<SideColumn<'a>> = Vec::new();
+        let is_key = |column: &&FrameColumn| match column.role {
+            ColumnRole::Key | ColumnRole::RowLabel => true,
+            ColumnRole::Label | ColumnRole::Value => false,
+        };
+        let asked: Vec<&str> = match &self.rules.groups[..] {
+            [] => {
+                let columns = self.frames.iter().rev().flat_map(|frame| &frame.columns);
+                columns.filter(is_key).map(|column| &*column.name).collect()
+            }
+            groups => groups.iter().map(String::as_str).collect(),
+        };
+        for name in asked {
+            let is_side = self.levels.as_ref().is_some_and(|(by, _)| *by == name);
+            let is_measured = self.rules.columns.iter().any(|column| column == name);
+            if !is_side
+                && !is_measured
+                && name != REPLICATE
+                && columns.iter().all(|known| known.name != name)
+            {
+                columns.push(self.found(name)?);
+            }
+        }
+        let (differing, groups) = columns.into_iter().partition(|column| self.differs(*column));
+        Ok((groups, differing))
+    }
+
+    /// Whether the sides have rows, and no text of a column in common.
+    fn differs(&self, column: SideColumn<'_>) -> bool {
+        let [old, new] = [0, 1].map(|side| {
+            let at = column.places[side];
+            let texts = self.rows[side].iter().filter_map(|row| Some(row.cells[at?].text()));
+            texts.collect::<HashSet<_>>()
+        });
+        !self.rows.iter().any(Vec::is_empty) && old.is_disjoint(&new)
+    }
+
+    /// The groups, in the order of the rows of the new side, and then of the old one. Those of one side only come last.
+    fn gathered(&self, by: &[SideColumn<'_>]) -> Vec<RowGroup<'a, 2>> {
+        let mut groups = grouped([0, 1].map(|side| FrameSide {
+            frame: self.frames[side],
+            rows: self.rows[side].clone(),
+            places: by.iter().map(|column| column.places[side]).collect(),
+        }));
+        groups.sort_by_key(|group| group.sides.iter().any(SideRows::is_empty));
+        groups
+    }
+
+    /// Returns the reason why a column is not one of numbers on both sides. One that has other texts among its numbers is of
+    /// numbers, and wrong.
+    fn numbers_problem(&self, column: SideColumn<'_>) -> Option<MedianError> {
+        let (mut wrong, mut text) = (None, None);
+        let (mut is_of_numbers, mut is_empty) = (false, false);
+        for side in [0, 1] {
+            let Some(at) = column.places[side] else {
+                is_empty = true;
+                continue;
+            };
+            let column = &self.frames[side].columns[at];
+            let ok = self.rows[side].iter().filter(|row| row.status == RowStatus::Ok);
+            let kinds = CellKinds::new(column, ok.clone().map(|row| &row.cells[at]));
+            let mut wrong_rows = ok.filter(|row| {
+                row.cells[at] != CellValue::Null && !column.reads_as_number(&row.cells[at])
+            });
+            wrong = wrong.or_else(|| wrong_rows.next().map(|row| (side, *row, &row.cells[at])));
+            text = text.or(kinds.text);
+            is_of_numbers |= kinds.are_mostly_numbers();
+            is_empty |= kinds.readable == 0;
+        }
+        let name = column.name.to_owned();
+        let why = match (wrong, text) {
+            (Some((side, row, cell)), _) if is_of_numbers => {
+                let of = ["of the old table ", "of the new table "][side];
+                let of = if self.levels.is_some() { "" } else { of };
+                let place = format!("{} {of}", place_of_row(self.frames[side], row));
+                let is_too_large = matches!(cell, CellValue::Number(_));
+                let (text, place) = (cell.text().to_owned(), place.trim_end().to_owned());
+                return Some(MedianError::NotNumber { name, text, is_too_large, place });
+            }
+            (Some((.., cell)), _) => format!("{:?} is no number", cell.text()),
+            (None, Some(text)) => format!("{:?} is a text", text.text()),
+            (None, None) if is_empty => "it has no numbers on one side".to_owned(),
+            (None, None) => return None,
+        };
+        Some(MedianError::NoNumbers { name, why })
+    }
+
+    fn column(&self, gathered: &[RowGroup<'a, 2>], column: SideColumn<'_>) -> MedianColumn {
+        let SideColumn { name, places } = column;
+        let mut given = self.columns_named(name).map(|column| &column.measure);
+        let measure = given.find(|measure| **measure != ColumnMeasure::default()).cloned();
+        let mut measure = measure.unwrap_or_default();
+        measure.better = self.rules.better.or(measure.better);
+        let groups: Vec<ComparedGroup<'_>> =
+            gathered.iter().map(|group| self.compared_group(group, places)).collect();
+        let compared = groups.iter().filter(|it| !it.is_single() && !it.is_same_calls).count();
+        let is_exact = self.rules.exact.iter().any(|exact| exact == name);
+        let confidence = match self.rules.is_family {
+            true => 1.0 - (1.0 - CONFIDENCE) / compared.max(1) as f64,
+            false => CONFIDENCE,
+        };
+        let kind = if is_exact { SideKind::Exact } else { SideKind::Measured(confidence) };
+        let mut rows: Vec<MedianRow> =
+            groups.into_iter().map(|group| group.row(kind, self.rules.threshold)).collect();
+        if self.rules.is_sorted {
+            // A group of one side only is last, and has no size.
+            rows.sort_by(|a, b| {
+                let by_size = b.size().partial_cmp(&a.size()).unwrap_or(std::cmp::Ordering::Equal);
+                a.compared.is_none().cmp(&b.compared.is_none()).then(by_size)
+            });
+        }
+        let confidence = (!is_exact).then_some(confidence);
+        MedianColumn { name: name.to_owned(), measure, confidence, rows }
+    }
+
+    /// The values that a group has in a column, and the calls that made them.
+    fn compared_group<'g>(
+        &self,
+        group: &'g RowGroup<'a, 2>,
+        places: [Option<usize>; 2],
+    ) -> ComparedGroup<'g> {
+        let sides = [0, 1].map(|side| SideValues::new(&group.sides[side], places[side]));
+        let is_one_table = self.levels.is_some();
+        let mut are_known = true;
+        let calls = [0, 1].map(|side| {
+            let calls = group.sides[side]
+                .ok()
+                .map(|row| call(self.frames[side], row, places[side]?, is_one_table));
+            calls
+                .inspect(|call| are_known &= call.is_some())
+                .flatten()
+                .collect::<BTreeSet<String>>()
+        });
+        let [old, new] = &calls;
+        let is_same_calls = are_known && !old.is_empty() && old == new;
+        let shared = [old.intersection(new).count(), old.len(), new.len()];
+        ComparedGroup { key: &group.key, sides, is_same_calls, shared }
+    }
 }
 
-fn places(tables: &[&SweepTable], name: &str) -> Vec<Option<usize>> {
-    tables.iter().map(|table| table.names.iter().position(|it| it == name)).collect()
+/// A row in words: its point, or in a file its number behind the header.
+fn place_of_row(frame: &Frame, row: &FrameRow) -> String {
+    if frame.columns.iter().any(|column| column.output.is_some()) {
+        let points = frame.columns.iter().zip(&row.cells);
+        let points = points.filter(|(column, _)| column.role == ColumnRole::Key);
+        return format!(
+            "at {}",
+            point_title(points.map(|(column, cell)| (&*column.name, cell.text())))
+        );
+    }
+    let at = frame.rows.iter().position(|it| std::ptr::eq(it, row));
+    format!("in row {}", at.map_or(0, |at| at + 1))
 }
 
-/// The places of a column that at least one table has.
-fn found(tables: &[&SweepTable], name: &str) -> Result<Vec<Option<usize>>, MedianError> {
-    let places = places(tables, name);
-    if places.iter().all(Option::is_none) {
-        return Err(MedianError::NoColumn { name: name.to_owned(), known: all_names(tables) });
+/// Returns the call that has made the value of a column, in words that are the same for the same call: in one table a number,
+/// in two the execution.
+fn call(frame: &Frame, row: &FrameRow, column: usize, is_one_table: bool) -> Option<String> {
+    if is_one_table {
+        return frame.call_of(row, column).map(|call| call.to_string());
     }
-    Ok(places)
+    let executions = &row.origin.as_ref()?.executions;
+    executions.get(usize::from(frame.columns[column].output?))?.clone()
 }
 
 /// The texts of a column that two levels are: a text, or the only commit that begins so.
 fn found_levels(
-    table: &SweepTable,
+    rows: &[&FrameRow],
     by: &str,
-    at: Option<usize>,
+    at: usize,
     levels: [&str; 2],
 ) -> Result<[String; 2], MedianError> {
-    let rows = table.rows.iter().filter(|row| row.status != RowStatus::Excluded);
-    let texts = rows.map(|row| at.map_or("", |at| row.cells[at].text()));
     let mut seen = HashSet::new();
+    let texts = rows.iter().map(|row| row.cells[at].text());
     let known: Vec<String> = texts.filter(|text| seen.insert(*text)).map(str::to_owned).collect();
     let [old, new] = [found_level(&known, by, levels[0])?, found_level(&known, by, levels[1])?];
     if old == new {
@@ -489,270 +653,81 @@ fn found_level(known: &[String], by: &str, level: &str) -> Result<String, Median
     }
 }
 
-/// The rows of the sides, without excluded points.
-fn sides<'a>(
-    sources: &[&'a SweepTable],
-    by: Option<&str>,
-    levels: Option<&[String; 2]>,
-) -> GroupRows<'a> {
-    [0, 1].map(|side| {
-        let table = side.min(sources.len() - 1);
-        let at = by.and_then(|by| places(sources, by)[table]);
-        let rows = sources[table].rows.iter().filter(|row| {
-            let text = at.map(|at| row.cells[at].text());
-            row.status != RowStatus::Excluded
-                && levels.is_none_or(|levels| text == Some(levels[side].as_str()))
-        });
-        rows.map(|row| SideRow { table, source: sources[table], row }).collect()
-    })
+/// The values that both sides of a group have in a column.
+struct ComparedGroup<'a> {
+    key: &'a [&'a CellValue],
+    sides: [SideValues<'a>; 2],
+    /// Whether the same calls made what both sides have.
+    is_same_calls: bool,
+    /// The number of calls that both sides have, and of those of each side.
+    shared: [usize; 3],
 }
 
-/// The names that tell groups apart, and the others of points.
-fn group_names(
-    sources: &[&SweepTable],
-    by: Option<&str>,
-    rules: &MedianRules,
-    sides: &GroupRows<'_>,
-) -> Result<(Vec<String>, Vec<String>), MedianError> {
-    let mut names: Vec<String> = Vec::new();
-    let asked: Vec<&String> = match &rules.groups[..] {
-        [] => sources.iter().rev().flat_map(|table| &table.keys).collect(),
-        groups => groups.iter().collect(),
-    };
-    for name in asked {
-        let is_side = Some(name.as_str()) == by || name == REPLICATE;
-        if !is_side && !rules.columns.contains(name) && !names.contains(name) {
-            found(sources, name)?;
-            names.push(name.clone());
+impl ComparedGroup<'_> {
+    /// Whether one side alone has the group.
+    const fn is_single(&self) -> bool {
+        self.sides[0].rows == 0 || self.sides[1].rows == 0
+    }
+
+    /// Compares the sides.
+    fn row(&self, kind: SideKind, threshold: f64) -> MedianRow {
+        let kind = if self.is_same_calls { SideKind::SameCalls } else { kind };
+        let sides = self.sides.each_ref().map(|side| &side.measured);
+        let compared = (!self.is_single()).then(|| ComparedMedians::new(sides, kind, threshold));
+        let notes = notes(&self.sides, self.shared, kind, compared);
+        MedianRow {
+            group: self.key.iter().map(|cell| (*cell).clone()).collect(),
+            n: sides.map(|side| side.values.len()),
+            not_ok: self.sides.each_ref().map(|side| side.not_ok),
+            medians: sides.map(|side| Some(side.sample()?.median())),
+            compared,
+            notes,
         }
     }
-    let (differing, groups) = names.into_iter().partition(|name| {
-        let places = places(sources, name);
-        let [old, new] = sides.each_ref().map(|rows| {
-            let texts = rows.iter().filter_map(|it| Some(it.cell(&places)?.text()));
-            texts.collect::<HashSet<_>>()
-        });
-        !sides.iter().any(Vec::is_empty) && old.is_disjoint(&new)
-    });
-    Ok((groups, differing))
-}
-
-/// The groups, in the order of the rows of the new side, and then of the old one. Those of one side only come last.
-fn gathered<'a>(
-    sides: &GroupRows<'a>,
-    places: &[Vec<Option<usize>>],
-) -> Vec<(Vec<CellValue>, GroupRows<'a>)> {
-    let mut groups: Vec<(Vec<CellValue>, GroupRows<'a>)> = Vec::new();
-    let mut known: HashMap<Vec<&str>, usize> = HashMap::new();
-    for side in [1, 0] {
-        for it in &sides[side] {
-            let cells: Vec<Option<&CellValue>> = places.iter().map(|at| it.cell(at)).collect();
-            let key = cells.iter().map(|cell| cell.map_or("", CellValue::text)).collect();
-            let at = *known.entry(key).or_insert(groups.len());
-            if at == groups.len() {
-                let texts = cells.iter().map(|cell| cell.cloned().unwrap_or(CellValue::Null));
-                groups.push((texts.collect(), GroupRows::default()));
-            }
-            groups[at].1[side].push(*it);
-        }
-    }
-    groups.sort_by_key(|(_, rows)| rows.iter().any(Vec::is_empty));
-    groups
-}
-
-/// Returns the reason why a column is not one of numbers on both sides. One that has other texts among its numbers is of numbers,
-/// and wrong.
-fn numbers_problem(
-    name: &String,
-    sides: &GroupRows<'_>,
-    places: &[Option<usize>],
-) -> Option<MedianError> {
-    let (mut other, mut text) = (None, None);
-    let (mut is_of_numbers, mut is_empty) = (false, false);
-    for rows in sides {
-        let (mut cells, mut readable, mut has_numbers) = (0, 0, false);
-        for it in rows.iter().filter(|it| it.row.status == RowStatus::Ok) {
-            let cell = it.cell(places).unwrap_or(&CellValue::Null);
-            let is_readable = it.source.reads_as_number(name, cell);
-            match cell {
-                CellValue::Null => continue,
-                CellValue::Number(_) if is_readable => has_numbers = true,
-                _ if is_readable => drop(text.get_or_insert(cell.text())),
-                _ => drop(other.get_or_insert((it, cell))),
-            }
-            cells += 1;
-            readable += usize::from(is_readable);
-        }
-        is_of_numbers |= readable > 0 && 2 * readable >= cells;
-        is_empty |= !has_numbers;
-    }
-    let name = name.to_owned();
-    let why = match (other, text) {
-        (Some((row, cell)), _) if is_of_numbers => {
-            let is_of_two = sides.iter().flatten().any(|it| it.table == 1);
-            let of = ["of the old table ", "of the new table "][row.table];
-            let place = format!("{} {}", row.place(), if is_of_two { of } else { "" });
-            let is_too_large = matches!(cell, CellValue::Number(_));
-            let (text, place) = (cell.text().to_owned(), place.trim_end().to_owned());
-            return Some(MedianError::NotNumber { name, text, is_too_large, place });
-        }
-        (Some((_, cell)), _) => format!("{:?} is no number", cell.text()),
-        (None, Some(text)) => format!("{text:?} is a text"),
-        (None, None) if is_empty => "it has no numbers on one side".to_owned(),
-        (None, None) => return None,
-    };
-    Some(MedianError::NoNumbers { name, why })
-}
-
-fn column(
-    gathered: &[(Vec<CellValue>, GroupRows<'_>)],
-    name: &String,
-    places: &[Option<usize>],
-    sources: &[&SweepTable],
-    rules: &MedianRules,
-) -> MedianColumn {
-    let mut measure = sources
-        .iter()
-        .rev()
-        .find_map(|table| table.measures.get(name).cloned())
-        .unwrap_or_default();
-    measure.better = rules.better.or(measure.better);
-    let is_exact = rules.exact.contains(name);
-    let matched = gathered.iter().filter(|(_, rows)| !rows.iter().any(Vec::is_empty));
-    let compared = matched.filter(|(_, rows)| !is_same_calls(rows, places)).count();
-    let confidence = match rules.is_family {
-        true => 1.0 - (1.0 - CONFIDENCE) / compared.max(1) as f64,
-        false => CONFIDENCE,
-    };
-    let kind = if is_exact { SideKind::Exact } else { SideKind::Measured(confidence) };
-    let rows = gathered.iter().map(|(group, rows)| {
-        let sides = rows.each_ref().map(|rows| SideValues::of(rows, places));
-        let kind = if is_same_calls(rows, places) { SideKind::SameCalls } else { kind };
-        let ([old, new], _) = calls(rows, places);
-        let shared = [old.intersection(&new).count(), old.len(), new.len()];
-        row(group.clone(), &sides, shared, kind, rules.threshold)
-    });
-    let mut rows: Vec<MedianRow> = rows.collect();
-    if rules.is_sorted {
-        // A group of one side only is last, and has no size.
-        rows.sort_by(|a, b| {
-            let by_size = b.size().partial_cmp(&a.size()).unwrap_or(std::cmp::Ordering::Equal);
-            a.compared.is_none().cmp(&b.compared.is_none()).then(by_size)
-        });
-    }
-    let confidence = (!is_exact).then_some(confidence);
-    MedianColumn { name: name.clone(), measure, confidence, rows }
-}
-
-/// The calls that made what both sides have in a column, as far as they are known, and whether all are.
-fn calls(rows: &GroupRows<'_>, places: &[Option<usize>]) -> ([BTreeSet<String>; 2], bool) {
-    let is_one_table = rows.iter().flatten().all(|it| it.table == 0);
-    let mut are_known = true;
-    let calls = rows.each_ref().map(|rows| {
-        let ok = rows.iter().filter(|it| it.row.status == RowStatus::Ok);
-        let calls = ok.map(|it| it.call(places, is_one_table));
-        calls.inspect(|call| are_known &= call.is_some()).flatten().collect()
-    });
-    (calls, are_known)
-}
-
-/// Whether what both sides have in a column was made by the same calls.
-fn is_same_calls(rows: &GroupRows<'_>, places: &[Option<usize>]) -> bool {
-    let ([old, new], are_known) = calls(rows, places);
-    are_known && !old.is_empty() && old == new
 }
 
 /// The values that one side of a group has in a column.
 #[derive(Default)]
-struct SideValues {
+struct SideValues<'a> {
     /// The number of rows.
     rows: usize,
     /// A value for each call.
-    values: Vec<f64>,
-    /// The spelling of all values.
-    spelled: Vec<String>,
+    measured: MeasuredSide<'a>,
     /// The number of calls whose rows are not there.
     not_ok: usize,
     /// The number of rows that are there and have nothing.
     empty: usize,
-    hosts: BTreeSet<String>,
-    machines: BTreeSet<String>,
+    hosts: BTreeSet<&'a str>,
+    machines: BTreeSet<&'a str>,
     /// The first beginning and the last end of an execution.
     times: Option<[Timestamp; 2]>,
 }
 
-impl SideValues {
-    fn of(rows: &[SideRow<'_>], places: &[Option<usize>]) -> Self {
-        let mut side = Self { rows: rows.len(), ..Self::default() };
-        let (mut calls, mut absent) = (BTreeMap::<usize, Vec<f64>>::new(), BTreeSet::new());
-        for (number, it) in rows.iter().enumerate() {
-            let SideRow { source, row, table } = *it;
-            // A row without the number of a call is one alone.
-            let alone = usize::MAX - number;
-            if row.status != RowStatus::Ok {
-                absent.insert(row.call.unwrap_or(alone));
-                continue;
-            }
-            let (Some(at), Some(cell)) = (places[table], it.cell(places)) else { continue };
-            let Some(value) = cell.number() else {
-                side.empty += usize::from(*cell == CellValue::Null);
-                continue;
-            };
-            calls.entry(source.call_of(row, at).unwrap_or(alone)).or_default().push(value);
-            side.spelled.push(cell.text().to_owned());
-            if let Some(origin) = &row.origin {
-                side.hosts.extend(origin.host.as_deref().map(str::to_owned));
-                side.machines.extend(origin.machine.as_deref().map(str::to_owned));
-                if let Some(end) = origin.at {
-                    let took =
-                        SignedDuration::try_from_secs_f64(origin.seconds.unwrap_or_default());
-                    let begin =
-                        took.ok().and_then(|took| end.checked_sub(took).ok()).unwrap_or(end);
-                    let [first, last] = side.times.unwrap_or([begin, end]);
-                    side.times = Some([first.min(begin), last.max(end)]);
-                }
+impl<'a> SideValues<'a> {
+    fn new(rows: &SideRows<'a>, column: Option<usize>) -> Self {
+        let (rows_in_all, not_ok) = (rows.rows().len(), rows.absent());
+        let mut side = Self { rows: rows_in_all, not_ok, ..Self::default() };
+        let Some(at) = column else { return side };
+        side.measured = rows.measured(at);
+        side.empty = rows.ok().filter(|row| row.cells[at] == CellValue::Null).count();
+        let measured = rows.ok().filter(|row| row.cells[at].number().is_some());
+        for origin in measured.filter_map(|row| row.origin.as_ref()) {
+            side.hosts.extend(origin.host.as_deref());
+            side.machines.extend(origin.machine.as_deref());
+            if let Some(end) = origin.at {
+                let took = SignedDuration::try_from_secs_f64(origin.seconds.unwrap_or_default());
+                let begin = took.ok().and_then(|took| end.checked_sub(took).ok()).unwrap_or(end);
+                let [first, last] = side.times.unwrap_or([begin, end]);
+                side.times = Some([first.min(begin), last.max(end)]);
             }
         }
-        side.values =
-            calls.into_values().filter_map(|it| Some(Measurements::new(it)?.median())).collect();
-        side.not_ok = absent.len();
         side
-    }
-
-    fn pair(&self) -> MedianSide<'_> {
-        (&self.values, &self.spelled)
-    }
-
-    fn sample(&self) -> Option<Measurements> {
-        Measurements::new(self.values.clone())
-    }
-}
-
-/// Compares the sides of a group.
-fn row(
-    group: Vec<CellValue>,
-    sides: &[SideValues; 2],
-    shared: [usize; 3],
-    kind: SideKind,
-    threshold: f64,
-) -> MedianRow {
-    let is_single = sides.iter().any(|side| side.rows == 0);
-    let pairs = sides.each_ref().map(SideValues::pair);
-    let compared = (!is_single).then(|| ComparedMedians::new(pairs, kind, threshold));
-    let notes = notes(sides, shared, kind, compared);
-    MedianRow {
-        group,
-        n: sides.each_ref().map(|side| side.values.len()),
-        not_ok: sides.each_ref().map(|side| side.not_ok),
-        medians: sides.each_ref().map(|side| Some(side.sample()?.median())),
-        compared,
-        notes,
     }
 }
 
 /// Returns the remarks on a group. Of one that was measured once for both sides, these are only about rows without values.
 fn notes(
-    sides: &[SideValues; 2],
+    sides: &[SideValues<'_>; 2],
     shared: [usize; 3],
     kind: SideKind,
     compared: Option<ComparedMedians>,
@@ -773,7 +748,7 @@ fn notes(
     if shared[0] > 0 {
         notes.push(MedianNote::Shared(shared));
     }
-    let samples = [old, new].map(SideValues::sample);
+    let samples = [old, new].map(|side| side.measured.sample());
     if let (Some(_), [Some(old_sample), Some(new_sample)]) = (compared, &samples) {
         if kind == SideKind::Exact {
             if [old_sample, new_sample].iter().any(|it| it.range()[0] != it.range()[1]) {
@@ -788,12 +763,11 @@ fn notes(
         {
             notes.push(MedianNote::Times);
         }
-        let [fewer, more] =
-            [old.values.len().min(new.values.len()), old.values.len().max(new.values.len())];
-        if more > UNEVEN * fewer {
+        let [old_n, new_n] = [old_sample.n(), new_sample.n()];
+        if old_n.max(new_n) > UNEVEN * old_n.min(new_n) {
             notes.push(MedianNote::Uneven);
         }
-        let least = resolution(sides.each_ref().map(SideValues::pair));
+        let least = resolution(sides.each_ref().map(|side| &side.measured));
         let outliers = old_sample.outliers(least) + new_sample.outliers(least);
         if outliers > 0 {
             notes.push(MedianNote::Outliers(outliers));
@@ -806,9 +780,9 @@ fn notes(
 }
 
 /// The names of both sides, if each side has some and they differ.
-fn differing_names(sides: [&BTreeSet<String>; 2]) -> Option<[Vec<String>; 2]> {
+fn differing_names(sides: [&BTreeSet<&str>; 2]) -> Option<[Vec<String>; 2]> {
     let differ = !sides.iter().any(|names| names.is_empty()) && sides[0] != sides[1];
-    differ.then(|| sides.map(|names| names.iter().cloned().collect()))
+    differ.then(|| sides.map(|names| names.iter().map(|name| (*name).to_owned()).collect()))
 }
 
 impl MedianColumn {

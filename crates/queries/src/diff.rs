@@ -4,7 +4,7 @@
 //! A difference enters in a call with the same inputs and different outputs, or where the two
 //! workflows differ. All differences above it are consequences.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use ce_git::ChangeLog;
 use ce_model::digest::Digest;
 use ce_model::name::{ComputationName, InputName, TaskPath, TreeName};
 use ce_model::plan::{CallId, PlannedSweep, Source, Step, SweepRows};
-use ce_model::sweep::{CellValue, ColumnMeasure, SweepPoint};
+use ce_model::sweep::{CellValue, SweepPoint};
 use ce_model::task::{FileContents, Node, NodeId, Task};
 
-use crate::table::{RowStatus, SweepRow, SweepTable};
+use crate::frame::{ColumnRole, Frame, RowStatus, cells_at, row_numbers};
 
 /// The comparison of two outputs of the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -447,8 +447,8 @@ pub struct TableComparison {
     pub keys: Vec<String>,
     /// The names of all other columns.
     pub outputs: Vec<String>,
-    /// The units and directions of columns in the older and in the newer table, by their names.
-    pub measures: [BTreeMap<String, ColumnMeasure>; 2],
+    /// The names of these with their units, in the older and in the newer table.
+    pub titles: Vec<[String; 2]>,
     /// A row for each row of one of them, in the order of the newer one; those of the older one alone come last.
     pub rows: Vec<ComparedRow>,
 }
@@ -493,70 +493,66 @@ impl ComparedRow {
     }
 }
 
-/// The texts of a point, and the number of the row among those of the point.
-type RowKey = (Vec<String>, usize);
-
 impl TableComparison {
     /// Compares an older table with a newer one.
-    pub fn new(older: &SweepTable, newer: &SweepTable) -> Self {
+    pub fn new(older: &Frame, newer: &Frame) -> Self {
         let tables = [older, newer];
-        let mut keys = newer.keys.clone();
-        keys.extend(older.keys.iter().filter(|name| !newer.keys.contains(name)).cloned());
-        let mut outputs: Vec<String> = Vec::new();
-        for name in newer.names.iter().chain(&older.names) {
-            if !keys.contains(name) && !outputs.contains(name) {
-                outputs.push(name.clone());
+        let names = |is_key: bool| {
+            let columns = [newer, older].into_iter().flat_map(|table| &table.columns);
+            let mut names: Vec<&str> = Vec::new();
+            for column in columns.filter(|it| (it.role == ColumnRole::Key) == is_key) {
+                if !names.contains(&&*column.name) {
+                    names.push(&column.name);
+                }
             }
-        }
+            names
+        };
+        let (keys, mut outputs) = (names(true), names(false));
+        outputs.retain(|name| !keys.contains(name));
         let texts: Vec<bool> = outputs.iter().map(|name| is_text(tables, name)).collect();
         let mut rows: Vec<ComparedRow> = Vec::new();
-        let mut known: HashMap<RowKey, usize> = HashMap::new();
+        let mut known = HashMap::new();
         for (side, table) in tables.into_iter().enumerate().rev() {
-            let [keys, places] = [&keys, &outputs].map(|names| places(table, names));
-            let mut counts: HashMap<Vec<String>, usize> = HashMap::new();
-            for row in table.rows.iter().filter(|row| row.status != RowStatus::Excluded) {
-                let point = cells(row, &keys);
-                let key: Vec<String> = point.iter().map(|cell| cell.text().to_owned()).collect();
-                let count = counts.entry(key.clone()).or_default();
-                let at = *known.entry((key, *count)).or_insert(rows.len());
-                *count += 1;
+            let [keys, places]: [Vec<Option<usize>>; 2] =
+                [&keys, &outputs].map(|names| names.iter().map(|it| table.place(it)).collect());
+            let numbers = row_numbers(table.included(), &keys);
+            for (row, number) in table.included().zip(numbers) {
+                let key: Vec<String> =
+                    cells_at(row, &keys).map(|cell| cell.text().to_owned()).collect();
+                let at = *known.entry((key, number)).or_insert(rows.len());
                 if at == rows.len() {
+                    let point = cells_at(row, &keys).cloned().collect();
                     rows.push(ComparedRow { point, sides: [None, None] });
                 }
-                let mut cells = cells(row, &places);
-                for cell in cells.iter_mut().zip(&texts).filter(|(_, is_text)| **is_text) {
-                    cell.0.make_text();
+                let mut outputs: Vec<CellValue> = cells_at(row, &places).cloned().collect();
+                for (cell, _) in outputs.iter_mut().zip(&texts).filter(|(_, is_text)| **is_text) {
+                    cell.make_text();
                 }
-                let status = row.status.clone();
-                rows[at].sides[side] = Some(ComparedSide { outputs: cells, status });
+                rows[at].sides[side] = Some(ComparedSide { outputs, status: row.status.clone() });
             }
         }
-        let measures = tables.map(|table| table.measures.clone());
-        Self { keys, outputs, measures, rows }
+        let titles = outputs.iter().map(|name| {
+            tables.map(|table| {
+                let place = table.place(name);
+                place.map_or_else(|| (*name).to_owned(), |at| table.columns[at].title())
+            })
+        });
+        let titles = titles.collect();
+        let [keys, outputs] =
+            [keys, outputs].map(|names| names.into_iter().map(str::to_owned).collect());
+        Self { keys, outputs, titles, rows }
     }
 }
 
 /// Whether a column has texts in one of two tables, and one type: then numbers in the other one are texts, too, and equal ones do not
 /// differ. Fields of JSON have types of their own.
-fn is_text(tables: [&SweepTable; 2], name: &String) -> bool {
-    tables.iter().all(|table| !table.fields.contains(name))
-        && tables.iter().any(|table| has_texts(table, name))
-}
-
-/// Whether a column of a table has texts.
-fn has_texts(table: &SweepTable, name: &String) -> bool {
-    let Some(at) = table.names.iter().position(|it| it == name) else { return false };
-    let mut rows = table.rows.iter().filter(|row| row.status != RowStatus::Excluded);
-    rows.any(|row| matches!(row.cells[at], CellValue::Text(_)))
-}
-
-/// The places of names in a table.
-fn places(table: &SweepTable, names: &[String]) -> Vec<Option<usize>> {
-    names.iter().map(|name| table.names.iter().position(|it| it == name)).collect()
-}
-
-fn cells(row: &SweepRow, places: &[Option<usize>]) -> Vec<CellValue> {
-    places.iter().map(|at| at.map_or(CellValue::Null, |at| row.cells[at].clone())).collect()
+fn is_text(tables: [&Frame; 2], name: &str) -> bool {
+    let columns = tables.map(|table| table.place(name).map(|at| (table, at)));
+    let mut columns = columns.into_iter().flatten();
+    columns.clone().all(|(table, at)| !table.columns[at].is_field)
+        && columns.any(|(table, at)| {
+            table.included().any(|row| matches!(row.cells[at], CellValue::Text(_)))
+        })
 }
 
 /// The greatest size of a file whose lines are compared, in bytes.

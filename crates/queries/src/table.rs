@@ -5,7 +5,7 @@
 //!
 //! A [`RowOrigin`] is the execution that made a row: where, when, on what machine, and whether nothing else was executed beside it.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use ce_evaluate::{
@@ -13,88 +13,22 @@ use ce_evaluate::{
     point_outputs,
 };
 use ce_exchange::Attestations;
-use ce_history::{OriginalExecution, PublishedExecution};
+use ce_history::OriginalExecution;
 use ce_model::digest::Digest;
 use ce_model::exit::{Exit, Explain};
 use ce_model::plan::{CallId, Operation, PlannedSweep, Source, SweepRows};
 use ce_model::resources::Resource;
-use ce_model::shared_text::SharedText;
 use ce_model::suggest::nearest;
 use ce_model::sweep::{
-    self, CellValue, ColumnMeasure, ColumnShape, GatheredTable, PointOutputs, REPLICATE,
-    Replicates, STATUS, SheetFormat, Sweep, SweepPoint, SweepPoints, TableCell, TableColumn,
-    TableFault, TableRow, Until, fault_of_outputs,
+    self, CellValue, ColumnShape, GatheredTable, PointOutputs, REPLICATE, Replicates, STATUS,
+    SheetFormat, Sweep, SweepPoint, SweepPoints, TableCell, TableColumn, TableFault, TableRow,
+    fault_of_outputs,
 };
 use ce_model::task::{Node, NodeId, SweepId, Task};
-use ce_storage::{Entry, Holder, Record, RecordState};
-use jiff::Timestamp;
+use ce_storage::{Entry, Record, RecordState};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
-/// The table of a sweep, as far as it is there.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SweepTable {
-    /// The names of the columns, as far as they are known.
-    pub names: Vec<String>,
-    /// The names of those columns that tell points apart.
-    pub keys: Vec<String>,
-    /// The names of the other columns of points.
-    pub labels: Vec<String>,
-    /// The names of those that are fields of JSON. The cells of others have one type.
-    pub fields: Vec<String>,
-    /// The units and directions of columns, by their names, where some are given.
-    pub measures: BTreeMap<String, ColumnMeasure>,
-    /// The number of the output that each column of results is of, by their names. None of a table in a file.
-    pub outputs: BTreeMap<String, u8>,
-    /// Of a table in a file: the columns of which at least half of the cells are numbers. They may be measured, also if other cells are not.
-    pub numeric: Vec<String>,
-    /// The rows, in the order of the points. One that is not there has values for its point only.
-    pub rows: Vec<SweepRow>,
-    /// By what replicates end, if they do by results.
-    pub until: Option<Until>,
-    /// Whether there may be more replicates than there are rows.
-    pub may_grow: bool,
-    /// Whether there are points that are not known, since they are computed by a call that is missing.
-    pub has_unknown_points: bool,
-    /// Of those: a call that has failed or is executed, and without which points are not known.
-    pub unknown_because: Option<(CallId, RowStatus)>,
-    /// The number of points that are known and not excluded, and that of the distinct calls that they rest on.
-    pub points_and_calls: [usize; 2],
-}
-
-/// The columns that say what became of a row, in the order in which they are printed behind those of the table.
-pub const ROW_STATE: [&str; 9] =
-    [STATUS, "call", "host", "machine", "time", "duration", "exclusive", "reason", "log"];
-
-/// The column behind these of a table with attestations.
-pub const ATTESTED: &str = "attested";
-
-/// The name that a column of [`ROW_STATE`] is printed with behind these columns of a table: `status`, or, if one of them is called
-/// so, `status (of the row)`.
-pub fn row_column_name(name: &str, columns: &[String]) -> String {
-    let mut name = name.to_owned();
-    while columns.contains(&name) {
-        name.push_str(" (of the row)");
-    }
-    name
-}
-
-/// A row of a [`SweepTable`].
-#[derive(Clone, Debug, PartialEq)]
-pub struct SweepRow {
-    /// A value for each column.
-    pub cells: Vec<CellValue>,
-    /// The state of its point.
-    pub status: RowStatus,
-    /// The number of the calls that make the outputs of its point, from 1 in the order of the rows: rows of different points
-    /// with the same number rest on the same execution. `None` for an excluded point.
-    pub call: Option<usize>,
-    /// The number of the call that makes each of these outputs, if that is known.
-    pub output_calls: Box<[usize]>,
-    /// The execution that made its first output, if one did. Rows of a point share it.
-    pub origin: Option<Arc<RowOrigin>>,
-    /// The uncertainty of the median of its point, if its replicates have ended, and it should be more certain: `±9.8%`.
-    pub uncertain: Option<String>,
-}
+use crate::frame::{ColumnRole, Frame, FrameColumn, FrameRow, RowOrigin, RowStatus};
 
 /// The reason why there is no table.
 #[derive(Debug, thiserror::Error)]
@@ -126,22 +60,21 @@ impl Explain for SweepTableError {
 /// A point, what became of it, and its outputs.
 type ReadPoint = (RowStatus, PointOutputs, Option<Arc<RowOrigin>>);
 
-impl SweepTable {
+impl Frame {
     /// Reads the table of a sweep, from an evaluation that has ended. A sweep within another one has the rows of all
     /// points of that.
     ///
     /// # Errors
     ///
     /// Fails if an output cannot be read, or two columns have one name.
-    pub fn read(
+    pub fn of_sweep(
         evaluation: &Evaluation,
         attestations: &Attestations,
         choice: SweepChoice,
     ) -> Result<Self, SweepTableError> {
         let rules = &evaluation.task.sweeps[choice.sweep.index()];
-        let measures = rules.measures().map(|(name, it)| (name.to_owned(), it.clone())).collect();
         let until = rules.product.replicates.as_ref().and_then(|it| it.until.clone());
-        let mut table = Self { measures, until, ..Self::default() };
+        let mut table = Self { until, ..Self::default() };
         let calls = CallNumbers::new(evaluation);
         let mut numbers = PointNumbers { calls, points: HashMap::new() };
         let planned = choice.planned(evaluation);
@@ -151,89 +84,32 @@ impl SweepTable {
             let outer: Vec<(String, CellValue)> = outer
                 .map(|(name, value)| (evaluation.task.bound[name.index()].to_string(), value))
                 .collect();
-            let ReadSweep { names, keys, labels, fields, outputs, rows } = match sweep.rows() {
-                Some(rows) => {
-                    table.points_and_calls[0] += rows.points.len();
-                    table.may_grow |= sweep.grows();
-                    read_sweep(evaluation, attestations, call, sweep, rows, &mut numbers)?
-                }
-                None => {
-                    table.has_unknown_points = true;
-                    continue;
-                }
+            let Some(rows) = sweep.rows() else {
+                table.extent.has_unknown_points = true;
+                continue;
             };
-            let outer_names = outer.iter().map(|(name, _)| name);
-            for name in outer_names.clone().chain(&names) {
-                add_name(&mut table.names, name);
-            }
-            for key in outer_names.chain(&keys) {
-                add_name(&mut table.keys, key);
-            }
-            labels.iter().for_each(|label| add_name(&mut table.labels, label));
-            table.fields.extend(fields);
-            table.outputs.extend(outputs);
-            let places: HashMap<&String, usize> = table.names.iter().zip(0..).collect();
-            for row in rows {
-                let mut cells = vec![CellValue::Null; table.names.len()];
-                for (name, value) in &outer {
-                    cells[places[name]] = value.clone();
-                }
-                for (name, cell) in names.iter().zip(row.cells) {
-                    cells[places[name]] = cell;
-                }
-                table.rows.push(SweepRow { cells, ..row });
+            table.extent.points += rows.points.len();
+            table.extent.may_grow |= sweep.grows();
+            let read = read_sweep(evaluation, attestations, call, sweep, rows, &mut numbers)?;
+            table.append(outer, read);
+        }
+        table.fill();
+        table.extent.calls = numbers.points.len();
+        table.extent.has_unknown_points |= choice.is_unplanned(evaluation);
+        if table.extent.has_unknown_points {
+            table.extent.unknown_because = RowStatus::of_unknown_points(evaluation);
+        }
+        let of_rows = rules.columns.iter().find(|column| column.shape == ColumnShape::Rows);
+        let of_rows = of_rows.map(|column| column.output);
+        table.find_row_keys(|column| {
+            of_rows.is_some() && column.is_field && column.output == of_rows
+        });
+        for (name, measure) in rules.measures() {
+            if let Some(at) = table.place(name) {
+                table.columns[at].measure = measure.clone();
             }
         }
-        table.points_and_calls[1] = numbers.points.len();
-        table.has_unknown_points |= choice.is_unplanned(evaluation);
-        if table.has_unknown_points {
-            table.unknown_because = RowStatus::of_unknown_points(evaluation);
-        }
-        let width = table.names.len();
-        table.rows.iter_mut().for_each(|row| row.cells.resize(width, CellValue::Null));
         Ok(table)
-    }
-
-    /// Whether a cell of a column is a number, or would be one if all cells of the column were. A string of JSON is none.
-    pub(crate) fn reads_as_number(&self, name: &String, cell: &CellValue) -> bool {
-        match cell {
-            CellValue::Number(_) => cell.number().is_some(),
-            CellValue::Text(text) if !self.fields.contains(name) => {
-                text.parse::<f64>().is_ok_and(f64::is_finite)
-            }
-            _ => false,
-        }
-    }
-
-    /// The number of the call that makes what a row has in a column: rows with the same number have one measurement. Of a column of points,
-    /// and of a table in a file, it is that of the row.
-    pub fn call_of(&self, row: &SweepRow, column: usize) -> Option<usize> {
-        let output = self.output_of(column);
-        output.and_then(|at| row.output_calls.get(at).copied()).or(row.call)
-    }
-
-    /// The number of the output that a column is of.
-    pub(crate) fn output_of(&self, column: usize) -> Option<usize> {
-        self.outputs.get(self.names.get(column)?).copied().map(usize::from)
-    }
-
-    /// Whether points share calls.
-    pub const fn is_shared(&self) -> bool {
-        let [points, calls] = self.points_and_calls;
-        calls < points
-    }
-
-    /// Whether all rows are there.
-    pub fn is_complete(&self) -> bool {
-        !self.has_unknown_points
-            && self.rows.iter().all(|row| matches!(row.status, RowStatus::Ok | RowStatus::Excluded))
-    }
-}
-
-/// Adds a name, once.
-fn add_name(names: &mut Vec<String>, name: &String) {
-    if !names.contains(name) {
-        names.push(name.clone());
     }
 }
 
@@ -247,16 +123,7 @@ fn outer_values(planned: &[(CallId, &PlannedSweep)]) -> Vec<Vec<CellValue>> {
     sweep::cell_values(width, &rows)
 }
 
-/// The table of a sweep at a point of those around it: as of [`SweepTable`], with excluded rows.
-struct ReadSweep {
-    names: Vec<String>,
-    keys: Vec<String>,
-    labels: Vec<String>,
-    fields: Vec<String>,
-    outputs: Vec<(String, u8)>,
-    rows: Vec<SweepRow>,
-}
-
+/// Reads the table of a sweep at a point of those around it, with excluded rows.
 fn read_sweep(
     evaluation: &Evaluation,
     attestations: &Attestations,
@@ -264,7 +131,7 @@ fn read_sweep(
     sweep: &PlannedSweep,
     rows: &SweepRows,
     numbers: &mut PointNumbers<'_>,
-) -> Result<ReadSweep, SweepTableError> {
+) -> Result<Frame, SweepTableError> {
     let rules = &evaluation.task.sweeps[sweep.sweep.index()];
     let columns = columns(evaluation, sweep, rules, &rows.points);
     let away = away_points(evaluation, rules, rows);
@@ -287,8 +154,9 @@ fn read_sweep(
     }
     for (number, (status, outputs_of_point, origin)) in read.into_iter().enumerate() {
         let (call, output_calls) = numbers.of_point(rows.row(number));
-        let (cells, call, uncertain) = (Vec::new(), Some(call), uncertain[number].take());
-        points.push(SweepRow { cells, status, call, output_calls, origin, uncertain });
+        let (call, uncertain) = (Some(call), uncertain[number].take());
+        let row = FrameRow { status, call, output_calls, origin, uncertain, ..FrameRow::default() };
+        points.push(row);
         outputs.push(outputs_of_point);
     }
     let gathered = GatheredTable::new(&rows.points, &outputs, &columns, false)?;
@@ -297,49 +165,64 @@ fn read_sweep(
     let names = with_recorded_names(gathered.names(), rules, &recorded);
     let mut found = found.iter().map(|(number, _)| *number).zip(values).peekable();
     let is_key = evaluation.plan.key_columns(&evaluation.task, sweep, &rows.points);
-    let (mut keys, mut labels) = (Vec::new(), Vec::new());
+    let mut table = Frame::default();
     for (name, is_key) in rows.points.names().iter().zip(is_key) {
-        if is_key { keys.push(name.clone()) } else { labels.push(name.clone()) }
+        let role = if is_key { ColumnRole::Key } else { ColumnRole::Label };
+        table.columns.push(FrameColumn::new(name, role));
     }
-    let mut table = Vec::with_capacity(found.len());
+    table.columns.extend(result_columns(&gathered, &columns, &names));
     let all = all_points(evaluation, call, rules);
     let mut included = rows.points.iter().enumerate().peekable();
     // A replicate that there may be is not excluded.
     let mut possible = rows.possible.iter().peekable();
     let least = rules.product.replicates.as_ref().map_or(u32::MAX, Replicates::least);
-    let mut next_rows = |number: usize, table: &mut Vec<SweepRow>| {
+    let mut next_rows = |number: usize, table: &mut Vec<FrameRow>| {
         while let Some((_, cells)) = found.next_if(|(of_point, _)| *of_point == number) {
             for cells in filled(cells, recorded[number], &names, rows.points.names().len()) {
-                table.push(SweepRow { cells, ..points[number].clone() });
+                table.push(FrameRow { cells, ..points[number].clone() });
             }
         }
     };
     for point in all.iter().flat_map(SweepPoints::iter) {
         let is_possible = possible.next_if(|next| same(*next, point)).is_some();
         match included.next_if(|(_, next)| same(*next, point)) {
-            Some((number, _)) => next_rows(number, &mut table),
+            Some((number, _)) => next_rows(number, &mut table.rows),
             None if is_possible || number_of_replicate(point) > least => {}
             None => {
                 let texts = point.values().map(|(_, text)| CellValue::Text(text.to_string()));
                 let mut cells: Vec<CellValue> = texts.collect();
                 cells.resize(names.len(), CellValue::Null);
                 let status = RowStatus::Excluded;
-                let (call, output_calls, origin, uncertain) = Default::default();
-                table.push(SweepRow { cells, status, call, output_calls, origin, uncertain });
+                table.rows.push(FrameRow { cells, status, ..FrameRow::default() });
             }
         }
     }
-    included.for_each(|(number, _)| next_rows(number, &mut table));
-    let mut fields: Vec<String> = gathered.fields().cloned().collect();
-    let outputs = gathered.outputs().map(|(name, output)| (name.clone(), output));
-    let mut outputs: Vec<(String, u8)> = outputs.collect();
-    for name in &names[gathered.names().len()..] {
-        fields.push(name.clone());
-        let mut json = columns.iter().filter(|it| it.shape.is_json());
-        let only = json.next().filter(|_| json.next().is_none());
-        outputs.extend(only.map(|it| (name.clone(), it.output)));
+    included.for_each(|(number, _)| next_rows(number, &mut table.rows));
+    Ok(table)
+}
+
+/// The columns of results with these names, behind those of points. Of those that only recorded rows have, it is known which output they
+/// are of if only one has fields.
+fn result_columns(
+    gathered: &GatheredTable<'_>,
+    columns: &[TableColumn],
+    names: &[String],
+) -> Vec<FrameColumn> {
+    let fields: HashSet<&String> = gathered.fields().collect();
+    let mut found = Vec::new();
+    for (name, output) in gathered.outputs() {
+        let (output, is_field) = (Some(output), fields.contains(name));
+        let column = FrameColumn::new(name, ColumnRole::Value);
+        found.push(FrameColumn { output, is_field, ..column });
     }
-    Ok(ReadSweep { names, keys, labels, fields, outputs, rows: table })
+    let mut json = columns.iter().filter(|it| it.shape.is_json());
+    let only = json.next().filter(|_| json.next().is_none());
+    for name in &names[gathered.names().len()..] {
+        let column = FrameColumn::new(name, ColumnRole::Value);
+        let output = only.map(|it| it.output);
+        found.push(FrameColumn { output, is_field: true, ..column });
+    }
+    found
 }
 
 /// The digests of the outputs of each point whose outputs are known and not there.
@@ -371,8 +254,9 @@ fn with_recorded_names(
 ) -> Vec<String> {
     let mut names = names.to_vec();
     for name in recorded.iter().flatten().flat_map(|point| &*point.names) {
-        if !(rules.allow_failed && name == STATUS) {
-            add_name(&mut names, name);
+        let is_status = rules.allow_failed && name == STATUS;
+        if !is_status && !names.contains(name) {
+            names.push(name.clone());
         }
     }
     names
@@ -482,48 +366,7 @@ fn read_point(
     })
 }
 
-/// The state of a point.
-#[derive(Clone, Debug, PartialEq)]
-pub enum RowStatus {
-    /// Its outputs are there.
-    Ok,
-    /// A call that it needs is being executed.
-    Running(Holder),
-    /// A call that it needs is suspended: what it has started goes on elsewhere.
-    Suspended,
-    /// An input of the call that makes its outputs is not there yet.
-    Waiting,
-    /// The call that makes its outputs could be executed, and was not.
-    Missing,
-    /// A call that it needs has failed, and has not succeeded since.
-    Failed {
-        /// The reason, in words.
-        reason: String,
-        /// The log, as the user would write its path.
-        log: Option<String>,
-    },
-    /// The rules of the sweep leave it out.
-    Excluded,
-}
-
 impl RowStatus {
-    /// The words for all of them.
-    pub(crate) const WORDS: [&str; 7] =
-        ["ok", "running", "suspended", "waiting", "missing", "failed", "excluded"];
-
-    /// The word for it.
-    pub const fn word(&self) -> &'static str {
-        Self::WORDS[match self {
-            Self::Ok => 0,
-            Self::Running(_) => 1,
-            Self::Suspended => 2,
-            Self::Waiting => 3,
-            Self::Missing => 4,
-            Self::Failed { .. } => 5,
-            Self::Excluded => 6,
-        }]
-    }
-
     /// Finds out what became of a point with outputs from these sources, of which one is not there.
     ///
     /// A failure of a call that it needs counts first, then an execution.
@@ -788,29 +631,6 @@ impl SweepChoice {
     fn is_unplanned(self, evaluation: &Evaluation) -> bool {
         evaluation.plan.grows() && self.planned(evaluation).is_empty()
     }
-}
-
-/// The execution that made a row.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RowOrigin {
-    /// The short name of the call.
-    pub call: String,
-    /// The short name of the result of the execution that made each of its outputs, wherever that was taken over from, if a call did.
-    pub executions: Vec<Option<String>>,
-    /// Its host, if that is still recorded.
-    pub host: Option<SharedText>,
-    /// Its machine in words, if that was recorded or published.
-    pub machine: Option<SharedText>,
-    /// Whether nothing else was executed beside it, as it had asked for; `None` if that is not known.
-    pub exclusive: Option<bool>,
-    /// Whether a call that made an output was executed beside others, and asks for `exclusive` now.
-    pub is_disturbed: bool,
-    /// The published execution, if no record says when it ended.
-    pub published: Option<Box<PublishedExecution>>,
-    /// Its end, or the time at which outputs were adopted, if it is known.
-    pub at: Option<Timestamp>,
-    /// Its duration in seconds, if it is known.
-    pub seconds: Option<f64>,
 }
 
 impl RowOrigin {

@@ -5,17 +5,15 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
-
-use jiff::Timestamp;
 
 use ce_model::exit::Explain;
 use ce_model::sweep::{
     Better, CellTable, CellValue, ColumnMeasure, REPLICATE, STATUS, SheetProblem, read_cells,
 };
 
-use crate::table::{
-    ATTESTED, ROW_STATE, RowOrigin, RowStatus, SweepRow, SweepTable, row_column_name,
+use crate::frame::{
+    CellKinds, ColumnRole, Frame, FrameColumn, FrameRow, ROW_COLUMNS, RowColumn, RowStatus,
+    RowSubject, row_column_name,
 };
 
 /// A file is no table.
@@ -34,47 +32,33 @@ impl Explain for TableFileError {
     }
 }
 
-/// The columns of the state of a row that tables of earlier versions do not have.
-const LATER: [&str; 2] = ["machine", "exclusive"];
+/// The columns of a file that say what became of a row, each with its place.
+type RowColumnPlaces = Vec<(usize, RowColumn)>;
 
-/// The places of the columns that say what became of a row.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct StatePlaces {
-    status: Option<usize>,
-    call: Option<usize>,
-    host: Option<usize>,
-    machine: Option<usize>,
-    time: Option<usize>,
-    duration: Option<usize>,
-    exclusive: Option<usize>,
+/// The columns that have the names of [`ROW_COLUMNS`].
+fn named_columns(names: &[String]) -> RowColumnPlaces {
+    let place = |column: &RowColumn| names.iter().position(|name| name == column.name);
+    ROW_COLUMNS.iter().filter_map(|column| Some((place(column)?, *column))).collect()
 }
 
-impl StatePlaces {
-    /// The columns that have these names.
-    fn named(at: impl Fn(&str) -> Option<usize>) -> Self {
-        let [call, host, machine] = ["call", "host", "machine"].map(&at);
-        let [time, duration, exclusive] = ["time", "duration", "exclusive"].map(&at);
-        Self { status: at(STATUS), call, host, machine, time, duration, exclusive }
+/// The columns of a table as `ce table` prints it, from that of the status on. Behind `status` stand all the others and nothing else;
+/// otherwise they are columns of the table, however they are called.
+fn printed_columns(names: &[String], status: usize) -> RowColumnPlaces {
+    let (columns, printed) = names.split_at(status);
+    let mut expected =
+        ROW_COLUMNS.iter().filter(|it| it.subject != RowSubject::Evidence).peekable();
+    let mut found = Vec::new();
+    for (at, name) in (status..).zip(printed) {
+        let is_expected = |it: &&RowColumn| row_column_name(it.name, columns) == *name;
+        while expected.next_if(|it| !is_expected(it) && it.is_later).is_some() {}
+        match expected.next_if(is_expected) {
+            Some(column) => found.push((at, *column)),
+            None => return vec![(status, ROW_COLUMNS[0])],
+        }
     }
-
-    /// The columns of a table as `ce table` prints it, from that of the status on. Behind `status` stand all the others and nothing else;
-    /// otherwise they are columns of the table, however they are called.
-    fn printed(names: &[String], status: usize) -> Self {
-        let (columns, printed) = names.split_at(status);
-        let mut expected = ROW_STATE.iter().chain([&ATTESTED]).peekable();
-        let mut found = Vec::new();
-        for name in printed {
-            let is_expected = |it: &&&str| row_column_name(it, columns) == *name;
-            while expected.next_if(|it| !is_expected(it) && LATER.contains(it)).is_some() {}
-            match expected.next_if(is_expected) {
-                Some(it) => found.push(*it),
-                None => return Self { status: Some(status), ..Self::default() },
-            }
-        }
-        if expected.next().is_some_and(|next| *next != ATTESTED) {
-            return Self { status: Some(status), ..Self::default() };
-        }
-        Self::named(|name| found.iter().position(|it| *it == name).map(|at| status + at))
+    match expected.next() {
+        Some(next) if next.subject != RowSubject::Attesters => vec![(status, ROW_COLUMNS[0])],
+        _ => found,
     }
 }
 
@@ -83,7 +67,7 @@ impl StatePlaces {
 /// # Errors
 ///
 /// Fails if it is neither NDJSON, nor TSV or CSV with a header.
-pub fn read_table(path: &Path, contents: &[u8]) -> Result<SweepTable, TableFileError> {
+pub fn read_table(path: &Path, contents: &[u8]) -> Result<Frame, TableFileError> {
     let cells = read_file_cells(path, contents)?;
     let at = |name: &str| cells.names.iter().position(|it| it == name);
     // The output of `ce table --json` has the values within another object.
@@ -92,7 +76,7 @@ pub fn read_table(path: &Path, contents: &[u8]) -> Result<SweepTable, TableFileE
         if lines.iter().all(|line| line.starts_with('{')) {
             let values = read_file_cells(path, lines.join("\n").as_bytes())?;
             let measures = at("columns").map(|at| measures(&cells, at)).unwrap_or_default();
-            return Ok(table(values, &cells, StatePlaces::named(at), measures));
+            return Ok(frame(values, &cells, &named_columns(&cells.names), measures));
         }
     }
     let mut values = cells.clone();
@@ -101,14 +85,14 @@ pub fn read_table(path: &Path, contents: &[u8]) -> Result<SweepTable, TableFileE
         cells.names[*at] == row_column_name(STATUS, &cells.names[..*at])
             && texts.all(|it| RowStatus::WORDS.contains(&it))
     });
-    let mut state = StatePlaces::default();
+    let mut of_rows = RowColumnPlaces::new();
     if let Some(status) = status {
-        state = StatePlaces::printed(&cells.names, status);
-        let end = if state.call.is_some() { cells.names.len() } else { status + 1 };
+        of_rows = printed_columns(&cells.names, status);
+        let end = status + of_rows.len();
         values.names.drain(status..end);
         values.rows.iter_mut().for_each(|row| drop(row.drain(status..end)));
     }
-    Ok(table(values, &cells, state, BTreeMap::new()))
+    Ok(frame(values, &cells, &of_rows, BTreeMap::new()))
 }
 
 /// Reads the cells of a file from its contents.
@@ -132,75 +116,56 @@ fn measures(cells: &CellTable, at: usize) -> BTreeMap<String, ColumnMeasure> {
     measures.collect()
 }
 
-/// A table with these values. Their state is in another one, whose columns have these places.
-fn table(
+/// A table with these values. What became of a row is in other cells, of which some columns are.
+fn frame(
     values: CellTable,
     cells: &CellTable,
-    state: StatePlaces,
-    measures: BTreeMap<String, ColumnMeasure>,
-) -> SweepTable {
+    of_rows: &RowColumnPlaces,
+    mut measures: BTreeMap<String, ColumnMeasure>,
+) -> Frame {
     let row = |(values, cells): (Vec<CellValue>, &Vec<CellValue>)| {
-        let text = |at: Option<usize>| at.map(|at| cells[at].text()).filter(|it| !it.is_empty());
-        let host = text(state.host).map(Into::into);
-        let at: Option<Timestamp> = text(state.time).and_then(|it| it.parse().ok());
-        let origin = (host.is_some() || at.is_some()).then(|| {
-            Arc::new(RowOrigin {
-                call: String::new(),
-                executions: Vec::new(),
-                host,
-                machine: text(state.machine).map(Into::into),
-                exclusive: text(state.exclusive).map(|it| it == "yes" || it == "true"),
-                is_disturbed: false,
-                published: None,
-                at,
-                seconds: text(state.duration).and_then(|it| it.parse().ok()),
-            })
-        });
-        let status = match text(state.status) {
-            None => RowStatus::Ok,
-            Some(word) if word == RowStatus::Ok.word() => RowStatus::Ok,
-            Some(word) if word == RowStatus::Excluded.word() => RowStatus::Excluded,
-            Some(other) => RowStatus::Failed { reason: other.to_owned(), log: None },
-        };
-        let call = text(state.call).and_then(|it| it.parse().ok());
-        let (output_calls, uncertain) = Default::default();
-        SweepRow { cells: values, status, call, output_calls, origin, uncertain }
+        let mut row = FrameRow { cells: values, ..FrameRow::default() };
+        for (at, column) in of_rows {
+            let text = cells[*at].text();
+            if !text.is_empty() {
+                (column.read)(&mut row, text);
+            }
+        }
+        row.origin = row.origin.filter(|origin| origin.host.is_some() || origin.at.is_some());
+        row
     };
-    let CellTable { names, rows } = values;
-    let before = names.iter().position(|name| name == REPLICATE);
-    let rows = rows.into_iter().zip(&cells.rows).map(row).collect();
-    let mut table = SweepTable { names, measures, rows, ..SweepTable::default() };
-    for (at, name) in table.names.iter().enumerate() {
-        let cells = table.rows.iter().map(|row| &row.cells[at]);
-        let cells: Vec<&CellValue> = cells.filter(|cell| **cell != CellValue::Null).collect();
-        let readable = cells.iter().filter(|cell| table.reads_as_number(name, cell)).count();
-        let are_numbers = cells.iter().all(|cell| cell.number().is_some());
+    let rows: Vec<FrameRow> = values.rows.into_iter().zip(&cells.rows).map(row).collect();
+    let before = values.names.iter().position(|name| name == REPLICATE);
+    let columns = values.names.iter().enumerate().map(|(at, name)| {
+        let mut column = FrameColumn::new(name, ColumnRole::Value);
+        column.measure = measures.remove(name).unwrap_or_default();
+        let kinds = CellKinds::new(&column, rows.iter().map(|row| &row.cells[at]));
+        let are_numbers = kinds.numbers == kinds.cells && kinds.readable == kinds.cells;
         let is_of_point = at < before.unwrap_or_default() || name == REPLICATE;
-        let is_mixed = readable < cells.len();
-        let is_numeric = (is_mixed || are_numbers) && readable > 0 && 2 * readable >= cells.len();
+        let is_mixed = kinds.readable < kinds.cells;
+        let is_numeric = (is_mixed || are_numbers) && kinds.are_mostly_numbers();
         let is_measured = are_numbers || is_numeric && before.is_some();
         if is_of_point || !is_measured {
-            table.keys.push(name.clone());
+            column.role = ColumnRole::Key;
         }
-        if is_numeric && !is_of_point {
-            table.numeric.push(name.clone());
-        }
-    }
-    table
+        column.is_numeric = is_numeric && !is_of_point;
+        column
+    });
+    Frame { columns: columns.collect(), rows, ..Frame::default() }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> SweepTable {
+    fn read(text: &str) -> Frame {
         read_table(Path::new("t"), text.as_bytes()).unwrap()
     }
 
     /// The names of columns of a table with this header and a row, and whether its row says which call made it.
     fn names(header: &str, row: &str) -> (String, Option<usize>) {
         let table = read(&format!("{header}\n{row}\n"));
-        (table.names.join(","), table.rows[0].call)
+        (table.names().collect::<Vec<_>>().join(","), table.rows[0].call)
     }
 
     #[test]
@@ -212,8 +177,8 @@ mod tests {
         let older = "b,s,status,call,host,time,duration,reason,log";
         assert_eq!(names(older, "a,1.5,ok,7,red,2026-01-01T00:00:00Z,1.5,,").1, Some(7));
         // Every name of the state, and names that begin like one, may be one of a measurement.
-        for name in ROW_STATE.iter().skip(1).chain([&ATTESTED, &"calls", &"callgrind", &"hostile"])
-        {
+        let others = ["calls", "callgrind", "hostile"];
+        for name in ROW_COLUMNS.iter().skip(1).map(|it| it.name).chain(others) {
             for header in [format!("b,s,status,{name}"), format!("b,s,{name},status")] {
                 let row = if header.ends_with(STATUS) { "a,1.5,5,ok" } else { "a,1.5,ok,5" };
                 assert_eq!(names(&header, row), (format!("b,s,{name}"), None), "{header}");
@@ -227,6 +192,6 @@ mod tests {
         assert_eq!(names(both, row), ("status,call".to_owned(), Some(7)));
         // A text that only begins like the status says nothing of the rows.
         let table = read("b,s,status of the build\na,1,failed\n");
-        assert_eq!((table.names.len(), &table.rows[0].status), (3, &RowStatus::Ok));
+        assert_eq!((table.columns.len(), &table.rows[0].status), (3, &RowStatus::Ok));
     }
 }

@@ -431,7 +431,7 @@ impl<'a> JsonMedian<'a> {
         let change = row.compared.and_then(|it| it.change);
         let verdict = row.compared.map(|it| it.verdict);
         Self {
-            group: JsonCells { names: &table.groups, cells: &row.group },
+            group: JsonCells::new(&table.groups, &row.group),
             n: row.n,
             not_ok: row.not_ok,
             medians: row.medians,
@@ -454,7 +454,7 @@ impl<'a> JsonMedian<'a> {
 const SUBJECT_LABEL: &str = "subject";
 
 /// The steps of a column, a line each. Without any, a line says why, unless only steps are asked for.
-pub fn steps_in_words(table: &MeasuredTable, column: usize, only_steps: bool) -> Vec<String> {
+pub fn steps_in_words(table: &MeasuredTable<'_>, column: usize, only_steps: bool) -> Vec<String> {
     let name = &table.columns[column].name;
     let mut lines = Vec::new();
     let mut found = table.steps(column);
@@ -484,7 +484,10 @@ pub fn steps_in_words(table: &MeasuredTable, column: usize, only_steps: bool) ->
 }
 
 /// A step: `+1452 % [1449, 1460] at fe700c15 "simpler", after 50e4de5f`.
-fn in_words(table: &MeasuredTable, CommitStep { points: [old, new], step }: &CommitStep) -> String {
+fn in_words(
+    table: &MeasuredTable<'_>,
+    CommitStep { points: [old, new], step }: &CommitStep,
+) -> String {
     let [before, after] = step.levels;
     let is_ratio = before > 0.0 && after > 0.0;
     let shown = |change: f64| match is_ratio {
@@ -504,7 +507,7 @@ fn in_words(table: &MeasuredTable, CommitStep { points: [old, new], step }: &Com
     };
     let axis = table.commits().unwrap_or_default();
     let [old, new] = [old, new].map(|number| &table.points[*number]);
-    let subject = table.labels.iter().position(|label| label == SUBJECT_LABEL);
+    let subject = table.labels.iter().position(|label| *label == SUBJECT_LABEL);
     let subject = subject.and_then(|at| new.labels.get(at));
     let subject = subject.map(|subject| format!(" {subject:?}")).unwrap_or_default();
     let (first, last) = (table.label(new, axis), table.label(old, axis));

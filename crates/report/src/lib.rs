@@ -61,7 +61,7 @@ pub use self::status::{
     waiting_jobs,
 };
 pub use self::table::{
-    TableFormat, disturbed_rows, ends_in_words, sweep_table, table_comparison, table_counts,
+    TableFormat, disturbed_rows, ends_in_words, table, table_comparison, table_counts,
     table_summary, why_unknown,
 };
 pub use self::terminal::{Output, coloured, harmless, print_paged};

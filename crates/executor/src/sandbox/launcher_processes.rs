@@ -276,7 +276,7 @@ impl ProcessUsage {
 impl Reply {
     /// The whole frame. It must be written at once: several processes share a pipe.
     pub(super) fn frame(&self) -> Vec<u8> {
-        let mut frame = Frame::default();
+        let mut frame = FrameBytes::default();
         match self {
             Self::Ready => frame.put(b"R"),
             Self::Failed(doing, path, errno) => {
@@ -367,9 +367,9 @@ pub(super) fn receive_message(socket: &UnixStream) -> io::Result<(Vec<u8>, Vec<O
 
 /// A message that is being written.
 #[derive(Debug, Default)]
-pub(super) struct Frame(Vec<u8>);
+pub(super) struct FrameBytes(Vec<u8>);
 
-impl Frame {
+impl FrameBytes {
     /// Adds a part.
     pub(super) fn put(&mut self, part: &[u8]) {
         self.0.extend((part.len() as u64).to_le_bytes());

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::SandboxError;
-use super::launcher_processes::{Frame, Parts};
+use super::launcher_processes::{FrameBytes, Parts};
 use crate::invocation::{DIRECTORY, InputFile, Invocation, VerifiedPath};
 use ce_files::walk::{GrantError, TrustedLinks, open_granted};
 use ce_model::access::{Access, Rule};
@@ -216,7 +216,7 @@ impl SandboxSpec {
 
     /// Sends it to a launcher.
     pub(super) fn write(&self, to: &mut impl Write) -> io::Result<()> {
-        let mut frame = Frame::default();
+        let mut frame = FrameBytes::default();
         frame.put(self.exec.as_os_str().as_bytes());
         frame.put_all(self.arguments.iter().map(OsString::as_os_str));
         frame.put_all(self.environment.iter().map(|(name, _)| name.as_os_str()));

@@ -48,7 +48,7 @@ pub use self::sheet::{
     MAX_COLUMNS, MAX_PROBLEMS, MAX_SHEET, SheetFault, SheetFormat, SheetProblem, read, read_levels,
     read_list, read_rows,
 };
-pub use self::table_reader::{CellTable, read_cells};
+pub use self::table_reader::{CellTable, read_cells, read_object};
 
 ids! {
     /// A name that sweeps of a task bind.

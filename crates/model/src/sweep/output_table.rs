@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 
+use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::points::{SweepPoints, column_hint, point_title, separators};
@@ -522,6 +523,21 @@ impl CellValue {
             Self::Boolean(true) => "true",
             Self::Boolean(false) => "false",
             Self::Number(text) | Self::Text(text) => text,
+        }
+    }
+}
+
+/// A number stays as it is spelled.
+impl Serialize for CellValue {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Null => serializer.serialize_none(),
+            Self::Boolean(value) => serializer.serialize_bool(*value),
+            Self::Text(text) => serializer.serialize_str(text),
+            Self::Number(text) => match serde_json::from_str::<&RawValue>(text) {
+                Ok(number) => number.serialize(serializer),
+                Err(_) => serializer.serialize_str(text),
+            },
         }
     }
 }

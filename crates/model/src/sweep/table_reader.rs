@@ -34,6 +34,18 @@ const fn problem(line: usize, fault: SheetFault) -> SheetProblem {
     SheetProblem { line: Some(line), column: None, fault }
 }
 
+/// Reads the names and values of a line of NDJSON, in their order. Objects and arrays are texts as they are spelled.
+///
+/// # Errors
+///
+/// Fails if it is not an object.
+pub fn read_object(line: &[u8]) -> Result<Vec<(String, CellValue)>, SheetFault> {
+    let fields = json_fields(line)?.into_iter();
+    fields
+        .map(|(name, value)| Ok((name.into_owned(), CellValue::of_field(field_value(value)?))))
+        .collect()
+}
+
 fn objects(contents: &[u8]) -> Result<CellTable, SheetProblem> {
     let mut table = CellTable::default();
     let mut places: HashMap<String, usize> = HashMap::new();
@@ -42,14 +54,13 @@ fn objects(contents: &[u8]) -> Result<CellTable, SheetProblem> {
             continue;
         }
         let mut row = vec![CellValue::Null; table.names.len()];
-        for (name, value) in json_fields(text).map_err(|fault| problem(line, fault))? {
-            let at = *places.entry(name.to_string()).or_insert(table.names.len());
-            if at == table.names.len() {
-                table.names.push(name.into_owned());
+        for (name, value) in read_object(text).map_err(|fault| problem(line, fault))? {
+            let at = *places.entry(name).or_insert_with_key(|name| {
+                table.names.push(name.clone());
                 row.push(CellValue::Null);
-            }
-            let value = field_value(value).map_err(|fault| problem(line, fault))?;
-            row[at] = CellValue::of_field(value);
+                row.len() - 1
+            });
+            row[at] = value;
         }
         table.rows.push(row);
     }

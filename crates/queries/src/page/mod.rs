@@ -9,13 +9,11 @@ mod introduction;
 mod measurements;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::fmt;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
-use serde_json::value::RawValue;
 
 use self::calls::{ContentsRoom, PageIndex, role_in};
 pub use self::calls::{
@@ -24,10 +22,9 @@ pub use self::calls::{
 pub use self::graph::{ResultArrow, ResultGraph, ResultShape, ResultShapeKind};
 pub use self::introduction::{GivenInput, GivenValue, PageStudy};
 pub use self::measurements::{
-    AxisKind, CommitStep, CommitSteps, MeasuredColumn, MeasuredPoint, MeasuredTable, PointAxis,
+    AxisKind, CommitStep, CommitSteps, MeasuredPoint, MeasuredTable, PointAxis,
 };
-use crate::table::RowOrigin;
-use crate::table::{RowStatus, SweepTable};
+use crate::frame::{ColumnRole, Frame, FrameColumn, FrameRow, RowStatus};
 use ce_evaluate::Evaluation;
 use ce_exchange::{Attestations, is_fetched_on_demand};
 use ce_history::{History, Subject};
@@ -35,7 +32,7 @@ use ce_model::digest::Digest;
 use ce_model::expression::written_alone;
 pub use ce_model::file_format::FileFormat;
 use ce_model::plan::CallId;
-use ce_model::sweep::{CellValue, ColumnMeasure, Until, read_replicates};
+use ce_model::sweep::{CellValue, STATUS, read_object, read_replicates};
 use ce_model::task::{Node, NodeId, Task, origins};
 use ce_storage::records::{CallRecord, RecipeHeader};
 use ce_storage::{Entry, RecipeFile, Record, ResultName, Storage, StorageError};
@@ -210,7 +207,7 @@ impl PageData {
         said.extend(only("newest", self.outputs.len(), self.outputs_in_all, "outputs"));
         for table in &self.tables {
             let what = format!("rows of the table {}", table.title);
-            said.extend(only("first", table.rows.len(), table.rows_in_all, &what));
+            said.extend(only("first", table.frame.rows.len(), table.rows_in_all, &what));
         }
         let logs: Vec<&PageLog> = self.calls.iter().filter_map(|call| call.log.as_ref()).collect();
         let left = logs.iter().filter(|log| log.tail.is_none()).count();
@@ -535,55 +532,56 @@ fn page_title(scope: &PageScope<'_>, storage: &Storage) -> (String, Vec<(String,
 }
 
 /// A table on a page.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default)]
 pub struct PageTable {
     /// The short names of the recorded tables that it is.
     pub names: Vec<String>,
     /// Its title for people.
     pub title: String,
-    /// The names of its columns.
-    pub columns: Vec<String>,
-    /// Those of them that tell points apart.
-    pub keys: Vec<String>,
-    /// The names of columns that belong to points and do not tell them apart.
-    #[serde(skip)]
-    pub labels: Vec<String>,
-    /// The units and directions of columns, by their names, where some are given.
-    #[serde(skip)]
-    pub measures: BTreeMap<String, ColumnMeasure>,
-    /// By what replicates end, if they do by results.
-    #[serde(skip)]
-    pub until: Option<Until>,
-    /// The rows that are on the page.
-    pub rows: Vec<PageRow>,
+    /// The table, with the rows that are on the page.
+    pub frame: Frame,
     /// The number of all rows.
     pub rows_in_all: usize,
+    /// The call that has made the first output of each row, by its number.
+    calls: Vec<Option<usize>>,
+    /// The first output of each row, in a recorded table.
+    outputs: Vec<Option<RecipeFile>>,
     /// The files that it was made from.
-    #[serde(skip)]
     files: Vec<RecipeFile>,
     /// The makers of these.
-    #[serde(skip)]
     pub(super) made_from: BTreeSet<ValueOrigin>,
 }
 
-/// A row of a table on a page.
-#[derive(Clone, Debug, Serialize)]
-pub struct PageRow {
-    /// A value for each column: a number as it is spelled, true or false, a text or nothing.
-    #[serde(serialize_with = "as_json")]
-    pub cells: Vec<CellValue>,
-    /// The number of the call that made what each column has, if it is known: rows with one number have one measurement.
-    #[serde(skip)]
-    pub calls: Vec<Option<usize>>,
-    /// The state of its point, unless its outputs are there.
+/// A row as scripts read it.
+#[derive(Serialize)]
+struct ScriptRow<'a> {
+    cells: &'a [CellValue],
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<String>,
-    /// The call that has made its first output, by its number.
+    status: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub call: Option<usize>,
-    /// The first output.
-    #[serde(skip)]
-    file: Option<RecipeFile>,
+    call: Option<usize>,
+}
+
+/// What scripts read of it.
+impl Serialize for PageTable {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let columns = &self.frame.columns;
+        let keys = columns.iter().filter(|column| column.role == ColumnRole::Key);
+        let keys: Vec<&str> = keys.map(|column| &*column.name).collect();
+        let rows = self.frame.rows.iter().enumerate().map(|(at, row)| ScriptRow {
+            cells: &row.cells,
+            status: row.status.in_words(),
+            call: self.calls.get(at).copied().flatten(),
+        });
+        let mut table = serializer.serialize_struct("PageTable", 6)?;
+        table.serialize_field("names", &self.names)?;
+        table.serialize_field("title", &self.title)?;
+        table.serialize_field("columns", &self.frame.names().collect::<Vec<_>>())?;
+        table.serialize_field("keys", &keys)?;
+        table.serialize_field("rows", &rows.collect::<Vec<_>>())?;
+        table.serialize_field("rows_in_all", &self.rows_in_all)?;
+        table.end()
+    }
 }
 
 /// The table of a sweep of a task.
@@ -594,113 +592,19 @@ pub struct TaskTable {
     /// The short names that it has in the storage, or would have.
     pub names: Vec<String>,
     /// Its rows.
-    pub table: SweepTable,
-}
-
-/// Cells as values of JSON.
-fn as_json<S: Serializer>(cells: &[CellValue], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(cells.iter().map(JsonCell))
-}
-
-struct JsonCell<'a>(&'a CellValue);
-
-impl Serialize for JsonCell<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0 {
-            CellValue::Null => serializer.serialize_none(),
-            CellValue::Boolean(value) => serializer.serialize_bool(*value),
-            CellValue::Text(text) => serializer.serialize_str(text),
-            CellValue::Number(text) => match RawValue::from_string(text.clone()) {
-                Ok(number) => number.serialize(serializer),
-                Err(_) => serializer.serialize_str(text),
-            },
-        }
-    }
-}
-
-/// The columns of a line of a table, in their order.
-struct OrderedLine(Vec<(String, CellValue)>);
-
-impl<'de> Deserialize<'de> for OrderedLine {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Columns;
-        impl<'de> Visitor<'de> for Columns {
-            type Value = OrderedLine;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a row of a table")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<OrderedLine, A::Error> {
-                let mut columns = Vec::new();
-                while let Some((name, value)) = map.next_entry::<String, Box<RawValue>>()? {
-                    columns.push((name, cell(value.get())));
-                }
-                Ok(OrderedLine(columns))
-            }
-        }
-        deserializer.deserialize_map(Columns)
-    }
-}
-
-/// A cell as it is written in a table.
-fn cell(json: &str) -> CellValue {
-    match (json, serde_json::from_str::<String>(json)) {
-        ("null", _) => CellValue::Null,
-        ("true" | "false", _) => CellValue::Boolean(json == "true"),
-        (_, Ok(text)) => CellValue::Text(text),
-        _ => CellValue::Number(json.to_owned()),
-    }
-}
-
-impl PageRow {
-    /// Whether the rules of the sweep leave out its point.
-    pub fn is_excluded(&self) -> bool {
-        self.status.as_deref() == Some(RowStatus::Excluded.word())
-    }
+    pub frame: Frame,
 }
 
 impl PageTable {
-    /// The table of a sweep, whose rows were made by calls with numbers of the page.
-    fn of_sweep(table: SweepTable, call: &dyn Fn(&RowOrigin) -> Option<usize>) -> Self {
-        let calls = |row| (0..table.names.len()).map(|at| table.call_of(row, at)).collect();
-        let calls: Vec<Vec<Option<usize>>> = table.rows.iter().map(calls).collect();
-        let rows = table.rows.into_iter().zip(calls).map(|(row, calls)| PageRow {
-            status: match &row.status {
-                RowStatus::Ok => None,
-                RowStatus::Failed { reason, .. } => Some(format!("failed: {reason}")),
-                status => Some(status.word().to_owned()),
-            },
-            calls,
-            call: row.origin.and_then(|origin| call(&origin)),
-            cells: row.cells,
-            file: None,
-        });
-        let rows: Vec<PageRow> = rows.collect();
-        Self {
-            names: Vec::new(),
-            title: String::new(),
-            columns: table.names,
-            keys: table.keys,
-            labels: table.labels,
-            measures: table.measures,
-            until: table.until,
-            rows_in_all: rows.len(),
-            rows,
-            files: Vec::new(),
-            made_from: BTreeSet::new(),
-        }
-    }
-
     /// Leaves out the rows beyond a number.
     pub(super) fn limit(&mut self, rows: usize) {
-        self.rows.truncate(rows);
+        self.frame.rows.truncate(rows);
     }
 
     /// Reads a recorded table. What is damaged has no rows.
     fn read(storage: &Storage, name: &ResultName) -> Result<Self, StorageError> {
         let (mut files, mut numbers) = (Vec::new(), HashMap::new());
-        let (mut firsts, mut made) = (Vec::new(), Vec::<Vec<usize>>::new());
+        let (mut firsts, mut made) = (Vec::new(), Vec::<Box<[usize]>>::new());
         let header = storage.tables().read_recipe(name, |row| {
             let outputs = row.outputs.unwrap_or_default();
             firsts.push(outputs.first().cloned());
@@ -713,62 +617,61 @@ impl PageTable {
             made.push(of_row.collect());
         })?;
         let header = header.unwrap_or_default();
-        let (mut columns, mut rows) = (header.names.clone(), Vec::new());
+        let mut frame = Frame::default();
+        for name in &header.names {
+            frame.add_column(FrameColumn::new(name, ColumnRole::Key));
+        }
         storage.tables().read_lines(name, |line| {
-            let Ok(OrderedLine(line)) = serde_json::from_slice(line) else { return };
-            let known = columns.len();
-            for (name, _) in &line {
-                if !columns[..known].contains(name) {
-                    columns.push(name.clone());
-                }
-            }
-            let mut cells = vec![CellValue::Null; columns.len()];
+            let Ok(line) = read_object(line) else { return };
+            let mut cells = Vec::with_capacity(line.len());
             for (name, cell) in line {
-                if let Some(at) = columns.iter().position(|it| *it == name) {
-                    cells[at] = cell;
-                }
+                let at = frame
+                    .place(&name)
+                    .unwrap_or_else(|| frame.add_column(recorded_column(&header, &name)));
+                cells.push((at, cell));
             }
-            rows.push(PageRow { cells, calls: Vec::new(), status: None, call: None, file: None });
+            frame.add_row(FrameRow::default(), cells.into_iter());
         })?;
-        for row in &mut rows {
-            row.cells.resize(columns.len(), CellValue::Null);
-        }
-        if rows.len() == firsts.len() {
-            let outputs: Vec<Option<usize>> =
-                columns.iter().map(|name| recorded_output(&header, name)).collect();
-            for (row, (first, made)) in rows.iter_mut().zip(firsts.into_iter().zip(made)) {
-                row.file = first;
-                row.calls = outputs.iter().map(|at| made.get((*at)?).copied()).collect();
+        frame.fill();
+        let has_origins = frame.rows.len() == firsts.len();
+        let outputs = if has_origins { firsts } else { Vec::new() };
+        if has_origins {
+            for (row, made) in frame.rows.iter_mut().zip(made) {
+                row.output_calls = made;
             }
         }
-        let made = columns.iter().filter(|it| !header.names.contains(it)).cloned();
-        let made: Vec<String> = made.collect();
+        if header.allow_failed
+            && let Some(at) = frame.place(STATUS)
+        {
+            for row in frame.rows.iter_mut().filter(|row| row.cells[at].text() != "ok") {
+                row.status = RowStatus::Failed { reason: String::new(), log: None };
+            }
+        }
+        let rows = header.columns.iter().find_map(|line| line.strip_suffix(" **"));
+        let rows: Option<u8> = rows.and_then(|output| output.parse().ok());
+        frame.find_row_keys(|column| {
+            let is_status = header.allow_failed && column.name == STATUS;
+            rows.is_some() && column.is_field && column.output == rows && !is_status
+        });
+        let made = frame.names().filter(|name| header.names.iter().all(|it| it != name));
+        let title =
+            format!("{} by {}", made.collect::<Vec<_>>().join(", "), header.names.join(", "));
         let replicates = header.replicates.and_then(|line| read_replicates(&line).ok());
-        let until = replicates.and_then(|it| it.until);
-        let title = format!("{} by {}", made.join(", "), header.names.join(", "));
-        Ok(Self {
-            names: vec![name.short()],
-            title,
-            columns,
-            keys: header.names,
-            labels: Vec::new(),
-            measures: BTreeMap::new(),
-            until,
-            rows_in_all: rows.len(),
-            rows,
-            files,
-            made_from: BTreeSet::new(),
-        })
+        frame.until = replicates.and_then(|it| it.until);
+        let (names, rows_in_all) = (vec![name.short()], frame.rows.len());
+        Ok(Self { names, title, frame, rows_in_all, outputs, files, ..Self::default() })
     }
 }
 
-/// The number of the output that a column of a recorded table is of: the only one with fields, if no rule names the column.
-fn recorded_output(header: &RecipeHeader, column: &String) -> Option<usize> {
+/// A column of results in a recorded table: of the only output with fields, if no rule names the column.
+fn recorded_column(header: &RecipeHeader, name: &str) -> FrameColumn {
     let rules = header.columns.iter().filter_map(|line| line.split_once(' '));
-    let mut of = rules.filter(|(_, shape)| shape == column || shape.starts_with('*'));
-    let named = of.clone().find(|(_, shape)| shape == column);
-    let (output, _) = named.or_else(|| of.next().filter(|_| of.next().is_none()))?;
-    output.parse().ok().filter(|_| !header.names.contains(column))
+    let mut of = rules.filter(|(_, shape)| *shape == name || shape.starts_with('*'));
+    let named = of.clone().find(|(_, shape)| *shape == name);
+    let rule = named.or_else(|| of.next().filter(|_| of.next().is_none()));
+    let output = rule.and_then(|(output, _)| output.parse().ok());
+    let column = FrameColumn::new(name, ColumnRole::Value);
+    FrameColumn { output, is_field: named.is_none(), ..column }
 }
 
 /// The recorded tables among some results, the newest first, with their numbers.
@@ -801,22 +704,24 @@ fn add_origins(tables: &mut [PageTable], index: &mut PageIndex<'_>) {
         for RecipeFile { file, digest } in &table.files {
             table.made_from.extend(index.value(String::new(), file, digest).from);
         }
-        for row in &mut table.rows {
-            let Some(RecipeFile { file, digest }) = &row.file else { continue };
-            row.call = match index.value(String::new(), file, digest).from {
+        let calls = table.outputs.iter().map(|output| {
+            let RecipeFile { file, digest } = output.as_ref()?;
+            match index.value(String::new(), file, digest).from {
                 Some(ValueOrigin::Call(call)) => Some(call),
                 _ => None,
-            };
-        }
+            }
+        });
+        table.calls = calls.collect();
     }
 }
 
 /// The tables of a task.
 fn tables_of_task(tables: Vec<TaskTable>, index: &PageIndex<'_>) -> Vec<PageTable> {
     let mut found = Vec::with_capacity(tables.len());
-    for TaskTable { title, names, table } in tables {
-        let table = PageTable::of_sweep(table, &|origin| index.call(&origin.call));
-        found.push(PageTable { names, title, ..table });
+    for TaskTable { title, names, frame } in tables {
+        let calls = frame.rows.iter().map(|row| index.call(&row.origin.as_ref()?.call));
+        let (calls, rows_in_all) = (calls.collect(), frame.rows.len());
+        found.push(PageTable { names, title, frame, rows_in_all, calls, ..PageTable::default() });
     }
     found
 }

@@ -13,9 +13,10 @@ use ce_git::LastChange;
 use ce_model::humanize::{counted, duration, size};
 use ce_model::name::{encoded, file_name};
 use ce_model::statistics::Measurements;
+use ce_queries::frame::{FrameRow, RowStatus};
 use ce_queries::page::{
     CopyBeside, FileFormat, GivenInput, GivenValue, MeasuredTable, NotHeld, OutputContents,
-    PageCall, PageCallState, PageData, PageOutput, PageRow, PageStudy, PageTable,
+    PageCall, PageCallState, PageData, PageOutput, PageStudy, PageTable,
 };
 use maud::{Markup, PreEscaped, html};
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
@@ -35,7 +36,7 @@ const FAILURES: usize = 5;
 /// The head of a page: what it is about, and how well that is known.
 pub(super) fn head(
     data: &PageData,
-    tables: &[(&PageTable, MeasuredTable)],
+    tables: &[(&PageTable, MeasuredTable<'_>)],
     comparisons: &[LevelComparison<'_>],
     omissions: &[String],
 ) -> Markup {
@@ -79,9 +80,9 @@ fn completeness(data: &PageData) -> Markup {
     let [failed, missing, suspended] =
         states.map(|state| data.calls.iter().filter(|call| call.state == state).count());
     let lacking = counted_lack(failed, missing, suspended);
-    let rows = data.tables.iter().flat_map(|table| &table.rows).filter(|row| !row.is_excluded());
-    let rows: Vec<&PageRow> = rows.collect();
-    let points = rows.iter().filter(|row| row.status.is_none()).count();
+    let rows: Vec<&FrameRow> =
+        data.tables.iter().flat_map(|table| table.frame.included()).collect();
+    let points = rows.iter().filter(|row| row.status == RowStatus::Ok).count();
     html! {
         @if lacking.is_empty() {
             span { b { "Complete" } ": "

@@ -10,12 +10,12 @@ use ce_model::statistics::{
 };
 use ce_model::sweep::{Better, CellValue, Until};
 use ce_queries::compared_medians::{ComparedMedians, SideKind, is_better, mean_ratio};
-use ce_queries::page::{AxisKind, MeasuredColumn, MeasuredPoint, MeasuredTable, PageTable};
+use ce_queries::frame::{FrameColumn, RowStatus};
+use ce_queries::page::{AxisKind, MeasuredPoint, MeasuredTable, PageTable};
 
 use super::plot::{self, AxisScale};
 use super::{ShownUnit, grouped, short, text};
 use crate::compared_medians::{false_alarms, ratio_texts, steps_in_words};
-use crate::table::with_unit;
 
 /// At most so many points are shown, and so many columns of a table.
 const POINTS: usize = 200;
@@ -32,7 +32,7 @@ const WIDE: f64 = 0.2;
 const STRIP: [f64; 2] = [150.0, 18.0];
 
 /// Describes in a sentence how well the medians are known; `None` if nothing was measured repeatedly.
-pub(super) fn known(tables: &[(&PageTable, MeasuredTable)]) -> Option<String> {
+pub(super) fn known(tables: &[(&PageTable, MeasuredTable<'_>)]) -> Option<String> {
     let (mut all, mut wide, mut few, mut widest) = (0, 0, 0, 0.0_f64);
     for (_, table) in tables.iter().filter(|(_, table)| table.has_replicates) {
         for point in &table.points {
@@ -67,7 +67,7 @@ pub(super) fn known(tables: &[(&PageTable, MeasuredTable)]) -> Option<String> {
 }
 
 /// The measurements of all tables. Plots are drawn unless the study draws figures of its own.
-pub(super) fn section(tables: &[(&PageTable, MeasuredTable)], has_figures: bool) -> Markup {
+pub(super) fn section(tables: &[(&PageTable, MeasuredTable<'_>)], has_figures: bool) -> Markup {
     html! {
         @if !tables.is_empty() {
             section #measurements {
@@ -96,12 +96,12 @@ pub(super) fn section(tables: &[(&PageTable, MeasuredTable)], has_figures: bool)
     }
 }
 
-fn unit_of(table: &MeasuredTable, column: usize) -> ShownUnit {
+fn unit_of(table: &MeasuredTable<'_>, column: usize) -> ShownUnit {
     let medians = table.points.iter().filter_map(|point| Some(point.sample(column)?.median()));
     ShownUnit::of(table.columns[column].measure.unit.as_deref(), medians)
 }
 
-fn figure(table: &MeasuredTable, column: usize, unit: &ShownUnit) -> Markup {
+fn figure(table: &MeasuredTable<'_>, column: usize, unit: &ShownUnit) -> Markup {
     html! {
         @if let Some(plot) = plot::plot(table, column, unit) {
             figure { (PreEscaped(plot.svg)) figcaption { (text(&plot.caption)) } }
@@ -110,9 +110,9 @@ fn figure(table: &MeasuredTable, column: usize, unit: &ShownUnit) -> Markup {
 }
 
 /// The medians of a column, and what they rest on.
-fn of_column(table: &MeasuredTable, column: usize, has_figures: bool) -> Markup {
+fn of_column(table: &MeasuredTable<'_>, column: usize, has_figures: bool) -> Markup {
     let unit = unit_of(table, column);
-    let samples: Vec<(&MeasuredPoint, Option<Measurements>)> =
+    let samples: Vec<(&MeasuredPoint<'_>, Option<Measurements>)> =
         table.points.iter().map(|point| (point, point.sample(column))).collect();
     let [least, most] = table.counts(column);
     let has_intervals = samples.iter().flat_map(|(_, it)| it).any(|it| it.interval().is_some());
@@ -120,14 +120,14 @@ fn of_column(table: &MeasuredTable, column: usize, has_figures: bool) -> Markup 
     let range = range.reduce(|all, one| [all[0].min(one[0]), all[1].max(one[1])]);
     let strip = range.filter(|_| most > 1).map(|range| Strip::new(range, has_intervals));
     let has_absent = table.points.iter().any(|point| point.absent > 0);
-    let until = table.until.as_ref().filter(|it| *it.column == *table.columns[column].name);
+    let until = table.until.filter(|it| *it.column == *table.columns[column].name);
     html! {
         @if !has_figures { (figure(table, column, &unit)) }
         @for line in steps_in_words(table, column, true) { p { (text(&line)) } }
         p.hint { (caption(table, column, &unit, strip.as_ref())) }
         div.scroll { table.measured {
             thead { tr {
-                @for axis in &table.axes { th.number[axis.kind == AxisKind::Number] scope="col" { (text(&axis.name)) } }
+                @for axis in &table.axes { th.number[axis.kind == AxisKind::Number] scope="col" { (text(axis.name)) } }
                 @for label in &table.labels { th scope="col" { (text(label)) } }
                 @if least != most || has_absent { th.number scope="col" { "values" } }
                 th.number scope="col" { @if most > 1 { "median" } @else { (text(&unit.label(&table.columns[column].name))) } }
@@ -155,7 +155,7 @@ fn of_column(table: &MeasuredTable, column: usize, has_figures: bool) -> Markup 
                         td.number { b { (unit.short(sample.median())) } }
                         @if has_intervals { (interval(sample, &unit, until)) }
                         @if let Some((first, _)) = same { td.hint { "the same measurements as " (text(&point_label(table, first))) } }
-                        @else if let Some(strip) = &strip { td { (strip.draw(point.values.get(column).map_or(&[], |it| it), sample, &unit)) } }
+                        @else if let Some(strip) = &strip { td { (strip.draw(&point.columns[column].values, sample, &unit)) } }
                     }
                 }
             } } }
@@ -165,12 +165,12 @@ fn of_column(table: &MeasuredTable, column: usize, has_figures: bool) -> Markup 
 }
 
 /// A point in words.
-fn point_label(table: &MeasuredTable, point: &MeasuredPoint) -> String {
+fn point_label(table: &MeasuredTable<'_>, point: &MeasuredPoint<'_>) -> String {
     (0..table.axes.len()).map(|at| table.label(point, at)).collect::<Vec<_>>().join(", ")
 }
 
 /// The points that lack values, in words.
-pub(super) fn without_values(tables: &[(&PageTable, MeasuredTable)]) -> Vec<String> {
+pub(super) fn without_values(tables: &[(&PageTable, MeasuredTable<'_>)]) -> Vec<String> {
     let mut points = Vec::new();
     for (_, table) in tables {
         for point in table.points.iter().filter(|point| point.absent > 0) {
@@ -185,11 +185,11 @@ pub(super) fn without_values(tables: &[(&PageTable, MeasuredTable)]) -> Vec<Stri
 }
 
 /// The cells with the texts of a point.
-fn labels(table: &MeasuredTable, point: &MeasuredPoint) -> Markup {
+fn labels(table: &MeasuredTable<'_>, point: &MeasuredPoint<'_>) -> Markup {
     html! {
         @for (at, axis) in table.axes.iter().enumerate() {
             @if axis.kind == AxisKind::Number { td.number { (text(&grouped(table.label(point, at)))) } }
-            @else { td title=[(axis.kind == AxisKind::Commit).then(|| &axis.levels[point.levels[at]])] { (text(table.label(point, at))) } }
+            @else { td title=[(axis.kind == AxisKind::Commit).then(|| axis.levels[point.levels[at]])] { (text(table.label(point, at))) } }
         }
     }
 }
@@ -209,7 +209,7 @@ fn interval(sample: &Measurements, unit: &ShownUnit, until: Option<&Until>) -> M
 }
 
 fn caption(
-    table: &MeasuredTable,
+    table: &MeasuredTable<'_>,
     column: usize,
     unit: &ShownUnit,
     strip: Option<&Strip>,
@@ -227,7 +227,7 @@ fn caption(
             Some(Better::More) => "More is better. ",
             None => {},
         }
-        @if let Some(until) = table.until.as_ref().filter(|it| *it.column == *table.columns[column].name) {
+        @if let Some(until) = table.until.filter(|it| *it.column == *table.columns[column].name) {
             "Each point was measured until its median is known to " (text(&until.precision.to_string())) ", or as often as is allowed (*). "
         }
         @if let Some(strip) = strip { (strip.caption(unit)) " " }
@@ -236,7 +236,7 @@ fn caption(
 }
 
 /// The names of points that are no columns, and why.
-fn left_out(table: &MeasuredTable) -> Markup {
+fn left_out(table: &MeasuredTable<'_>) -> Markup {
     html! {
         @for (name, by) in &table.determined { (text(name)) " follows from " (text(by)) " and is not shown. " }
         @for (name, level) in &table.constant { (text(name)) " is " (text(level)) " everywhere. " }
@@ -244,34 +244,39 @@ fn left_out(table: &MeasuredTable) -> Markup {
 }
 
 /// The first rows of a table as they are.
-fn first_rows(table: &PageTable, measured: &MeasuredTable) -> Markup {
+fn first_rows(table: &PageTable, measured: &MeasuredTable<'_>) -> Markup {
     let hidden = measured.determined.iter().chain(&measured.constant);
-    let names: Vec<&str> = hidden.map(|(name, _)| &**name).collect();
-    let mut places: Vec<usize> = (0..table.columns.len()).collect();
-    places.retain(|at| !names.contains(&&*table.columns[*at]));
+    let names: Vec<&str> = hidden.map(|(name, _)| *name).collect();
+    let frame = &table.frame;
+    let places = frame.places(|column| !names.contains(&&*column.name));
     let numbers = places.iter().map(|at| {
-        let mut cells = table.rows.iter().map(|row| &row.cells[*at]);
+        let mut cells = frame.rows.iter().map(|row| &row.cells[*at]);
         cells.all(|cell| matches!(cell, CellValue::Number(_) | CellValue::Null))
     });
     let numbers: Vec<bool> = numbers.collect();
-    let has_status = table.rows.iter().any(|row| row.status.is_some());
+    let has_status = has_status(table);
     html! {
         p.hint { (left_out(measured)) }
         div.scroll { table.measured {
             thead { tr {
-                @for (at, is_number) in places.iter().zip(&numbers) { th.number[*is_number] scope="col" { (text(&with_unit(&table.columns[*at], &table.measures))) } }
+                @for (at, is_number) in places.iter().zip(&numbers) { th.number[*is_number] scope="col" { (text(&frame.columns[*at].title())) } }
                 @if has_status { th scope="col" { "state" } }
             } }
-            tbody { @for row in table.rows.iter().take(POINTS) { tr {
+            tbody { @for row in frame.rows.iter().take(POINTS) { tr {
                 @for (at, is_number) in places.iter().zip(&numbers) {
                     @let cell = row.cells[*at].text();
                     td.number[*is_number] { (text(&if *is_number { grouped(cell) } else { cell.to_owned() })) }
                 }
-                @if has_status { td { (text(row.status.as_deref().unwrap_or("ok"))) } }
+                @if has_status { td { (text(&row.status.in_words().unwrap_or_else(|| "ok".to_owned()))) } }
             } } }
         } }
-        @if table.rows.len() > POINTS { p.hint { "The first " (POINTS) " of " (counted(table.rows_in_all, "row")) "." } }
+        @if frame.rows.len() > POINTS { p.hint { "The first " (POINTS) " of " (counted(table.rows_in_all, "row")) "." } }
     }
+}
+
+/// Whether a row is not there.
+fn has_status(table: &PageTable) -> bool {
+    table.frame.rows.iter().any(|row| row.status != RowStatus::Ok)
 }
 
 /// A line of a file in which tabs separate cells. Tabs and ends of lines in cells become blanks.
@@ -282,11 +287,11 @@ fn tsv_line<'a>(cells: impl Iterator<Item = &'a str>) -> String {
 
 /// All rows of a table, as a file to be saved.
 fn all_rows(table: &PageTable) -> Markup {
-    let has_status = table.rows.iter().any(|row| row.status.is_some());
-    let status = has_status.then_some("status");
-    let mut file = tsv_line(table.columns.iter().map(String::as_str).chain(status));
-    for row in &table.rows {
-        let status = has_status.then(|| row.status.as_deref().unwrap_or("ok"));
+    let (frame, has_status) = (&table.frame, has_status(table));
+    let mut file = tsv_line(frame.names().chain(has_status.then_some("status")));
+    for row in &frame.rows {
+        let status = row.status.in_words().unwrap_or_else(|| "ok".to_owned());
+        let status = has_status.then_some(&*status);
         file += &tsv_line(row.cells.iter().map(CellValue::text).chain(status));
     }
     let address = format!(
@@ -295,8 +300,8 @@ fn all_rows(table: &PageTable) -> Markup {
     );
     html! {
         p.hint {
-            @if table.rows.len() < table.rows_in_all { "The first " (table.rows.len()) " of " (table.rows_in_all) " rows: " }
-            @else { "All " (counted(table.rows.len(), "row")) ": " }
+            @if frame.rows.len() < table.rows_in_all { "The first " (frame.rows.len()) " of " (table.rows_in_all) " rows: " }
+            @else { "All " (counted(frame.rows.len(), "row")) ": " }
             a download="measurements.tsv" href=(address) { "Save measurements.tsv" } " (" (ce_model::humanize::size(file.len() as u64)) ")"
         }
     }
@@ -361,20 +366,20 @@ pub(super) fn compared_section(comparisons: &[LevelComparison<'_>]) -> Markup {
 
 /// Two levels of an axis, for each level of the others.
 pub(super) struct LevelComparison<'a> {
-    table: &'a MeasuredTable,
+    table: &'a MeasuredTable<'a>,
     axis: usize,
     column: usize,
     rows: Vec<LevelChange<'a>>,
 }
 
 struct LevelChange<'a> {
-    sides: [&'a MeasuredPoint; 2],
+    sides: [&'a MeasuredPoint<'a>; 2],
     compared: ComparedMedians,
 }
 
 impl<'a> LevelComparison<'a> {
     /// Compares each column of a table by each axis of few texts or commits; by the axis with the fewest numbers, if there is none.
-    fn all(table: &'a MeasuredTable) -> Vec<Self> {
+    fn all(table: &'a MeasuredTable<'a>) -> Vec<Self> {
         let axes =
             (0..table.axes.len()).filter(|at| (2..=LEVELS).contains(&table.axes[*at].levels.len()));
         let (numbers, mut axes): (Vec<usize>, Vec<usize>) =
@@ -415,7 +420,7 @@ impl<'a> LevelComparison<'a> {
 
     /// The sentence on a pair of levels, if each of its comparisons has a ratio.
     fn pair_in_words(&self, levels: [usize; 2], rows: &[&ComparedMedians]) -> Option<String> {
-        let MeasuredColumn { name, measure } = &self.table.columns[self.column];
+        let FrameColumn { name, measure, .. } = self.table.columns[self.column];
         let [value, low, high] = ratio_texts(mean_ratio(rows.iter().copied())?);
         let [old, new] = levels.map(|level| self.table.level(self.axis, level));
         let mut counts = Vec::new();
@@ -439,7 +444,7 @@ impl<'a> LevelComparison<'a> {
 
     fn draw(&self) -> Markup {
         let Self { table, axis, column, rows } = self;
-        let name = &table.axes[*axis].name;
+        let name = table.axes[*axis].name;
         let better = table.columns[*column].measure.better;
         let others = table.axes.iter().enumerate().filter(|(at, _)| at != axis);
         let cannot = [ChangeVerdict::SameCall, ChangeVerdict::TooFew];
@@ -456,7 +461,7 @@ impl<'a> LevelComparison<'a> {
             }
             div.scroll { table.measured {
                 thead { tr {
-                    @for (_, axis) in others.clone() { th.number[axis.kind == AxisKind::Number] scope="col" { (text(&axis.name)) } }
+                    @for (_, axis) in others.clone() { th.number[axis.kind == AxisKind::Number] scope="col" { (text(axis.name)) } }
                     th scope="col" { (text(name)) }
                     th.number scope="col" { "values" }
                     th.number scope="col" { "ratio" }
@@ -482,10 +487,10 @@ impl<'a> LevelComparison<'a> {
 }
 
 /// The points of an axis with their others alike: each level after the first with that one, and commits with the last one before that was measured.
-fn rows_of<'a>(table: &'a MeasuredTable, axis: usize, column: usize) -> Vec<LevelChange<'a>> {
+fn rows_of<'a>(table: &'a MeasuredTable<'a>, axis: usize, column: usize) -> Vec<LevelChange<'a>> {
     let is_commit = table.axes[axis].kind == AxisKind::Commit;
     // Points are in the order of levels, so what a point is compared with comes before it.
-    let mut bases: HashMap<Vec<usize>, &MeasuredPoint> = HashMap::new();
+    let mut bases: HashMap<Vec<usize>, &MeasuredPoint<'_>> = HashMap::new();
     let mut rows = Vec::new();
     for new in table.points.iter().filter(|point| point.sample(column).is_some()) {
         let mut others = new.levels.clone();
@@ -496,7 +501,7 @@ fn rows_of<'a>(table: &'a MeasuredTable, axis: usize, column: usize) -> Vec<Leve
             } else {
                 SideKind::Measured(CONFIDENCE)
             };
-            let values = [old, new].map(|point| (&*point.values[column], &*point.spelled[column]));
+            let values = [old, new].map(|point| &point.columns[column]);
             let compared = ComparedMedians::new(values, kind, THRESHOLD);
             rows.push(LevelChange { sides: [old, new], compared });
         }
@@ -508,7 +513,7 @@ fn rows_of<'a>(table: &'a MeasuredTable, axis: usize, column: usize) -> Vec<Leve
 }
 
 fn counts(row: &LevelChange<'_>, column: usize) -> Markup {
-    let [old, new] = row.sides.map(|point| point.values[column].len());
+    let [old, new] = row.sides.map(|point| point.columns[column].values.len());
     html! { td.number { (old) @if old != new { "+" (new) } } }
 }
 

@@ -53,8 +53,8 @@ const SCRIPT: [&str; 8] = [
 /// Fails if the data cannot be written as JSON.
 pub fn page(data: &PageData, drawing: &[u8], omissions: &[String]) -> io::Result<Vec<u8>> {
     let json = json_of(data)?;
-    let tables = data.tables.iter().map(|table| (table, MeasuredTable::of(table)));
-    let tables: Vec<(&PageTable, MeasuredTable)> = tables.collect();
+    let tables = data.tables.iter().map(|table| (table, MeasuredTable::new(&table.frame)));
+    let tables: Vec<(&PageTable, MeasuredTable<'_>)> = tables.collect();
     let mut contents = data.outputs.iter().flat_map(|it| &it.contents);
     let has_figures =
         contents.any(|it| it.held.is_ok() && matches!(it.format, FileFormat::Picture(_)));

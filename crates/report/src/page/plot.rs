@@ -121,7 +121,7 @@ struct Roles {
 }
 
 impl Roles {
-    fn of(axes: &[PointAxis]) -> Option<Self> {
+    fn of(axes: &[PointAxis<'_>]) -> Option<Self> {
         let kinds = [AxisKind::Commit, AxisKind::Number, AxisKind::Text];
         let x = kinds.into_iter().find_map(|kind| {
             let found = (0..axes.len()).filter(|at| axes[*at].kind == kind);
@@ -137,7 +137,11 @@ impl Roles {
 }
 
 /// Draws a column of a table. `None` if nothing varies, or there is nothing to draw.
-pub(super) fn plot(table: &MeasuredTable, column: usize, unit: &ShownUnit) -> Option<DefaultPlot> {
+pub(super) fn plot(
+    table: &MeasuredTable<'_>,
+    column: usize,
+    unit: &ShownUnit,
+) -> Option<DefaultPlot> {
     let plot = Plot::of(table, column, unit)?;
     Some(DefaultPlot { svg: plot.draw(), caption: plot.caption() })
 }
@@ -147,7 +151,7 @@ type Panel<'a> = BTreeMap<usize, Vec<Mark<'a>>>;
 
 /// The data of a plot.
 struct Plot<'a> {
-    table: &'a MeasuredTable,
+    table: &'a MeasuredTable<'a>,
     unit: &'a ShownUnit,
     roles: Roles,
     /// The name of the column, with the unit that is shown.
@@ -165,13 +169,13 @@ struct Plot<'a> {
 }
 
 impl<'a> Plot<'a> {
-    fn of(table: &'a MeasuredTable, column: usize, unit: &'a ShownUnit) -> Option<Self> {
+    fn of(table: &'a MeasuredTable<'a>, column: usize, unit: &'a ShownUnit) -> Option<Self> {
         let roles = Roles::of(&table.axes)?;
         let axis = &table.axes[roles.x];
         let most = if axis.kind == AxisKind::Text { TEXTS } else { usize::MAX };
         let shown = axis.levels.len().min(most);
         let points = table.points.iter().filter(|point| point.levels[roles.x] < shown);
-        let samples: Vec<(&MeasuredPoint, Measurements)> =
+        let samples: Vec<(&MeasuredPoint<'_>, Measurements)> =
             points.filter_map(|point| Some((point, point.sample(column)?))).collect();
         let has_intervals = samples.iter().all(|(_, sample)| sample.interval().is_some());
         let is_single = samples.iter().all(|(_, sample)| sample.n() == 1);
@@ -186,7 +190,7 @@ impl<'a> Plot<'a> {
                 AxisKind::Number => levels[point.levels[roles.x]],
                 _ => point.levels[roles.x] as f64,
             };
-            let (values, bar) = (&*point.values[column], bar.filter(|_| !is_single));
+            let (values, bar) = (&*point.columns[column].values, bar.filter(|_| !is_single));
             let marks = panels.entry(panel).or_default().entry(series).or_default();
             marks.push(Mark { x, values, median: sample.median(), bar });
         }
@@ -216,13 +220,13 @@ impl<'a> Plot<'a> {
         })
     }
 
-    fn axis(&self) -> &'a PointAxis {
+    fn axis(&self) -> &'a PointAxis<'a> {
         &self.table.axes[self.roles.x]
     }
 
     fn title(&self) -> String {
         let others = self.roles.series.iter().chain(&self.roles.panels);
-        let others: Vec<&str> = others.map(|at| &*self.table.axes[*at].name).collect();
+        let others: Vec<&str> = others.map(|at| self.table.axes[*at].name).collect();
         let each = match &others[..] {
             [] => String::new(),
             others => format!(", for each {}", others.join(" and ")),
@@ -292,7 +296,7 @@ impl<'a> Plot<'a> {
 }
 
 /// A level as a label.
-fn level_label(axis: &PointAxis, level: usize) -> String {
+fn level_label(axis: &PointAxis<'_>, level: usize) -> String {
     let text = &axis.levels[level];
     match axis.kind {
         AxisKind::Commit => text.chars().take(8).collect(),
@@ -383,7 +387,7 @@ impl Canvas<'_> {
                 self.text(x, height + 17.0, "tick", &text);
             }
         }
-        self.text(width / 2.0, height + 38.0, "name", &axis.name);
+        self.text(width / 2.0, height + 38.0, "name", axis.name);
         self.add(format_args!(
             "<text class=\"name\" transform=\"translate(-52 {:.1}) rotate(-90)\">{}</text>",
             height / 2.0,
@@ -443,7 +447,7 @@ impl Canvas<'_> {
     }
 
     fn legend(&mut self, axis: &PointAxis, x: f64) {
-        self.text(x, TOP + 4.0, "legend head", &axis.name);
+        self.text(x, TOP + 4.0, "legend head", axis.name);
         for level in 0..axis.levels.len() {
             let y = TOP + 22.0 + 18.0 * level as f64;
             self.add(format_args!("<g class=\"series s{}\">", level % SERIES));

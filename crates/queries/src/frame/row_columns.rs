@@ -1,0 +1,281 @@
+//! The columns that say what became of a row, and which execution made it. They stand here once: `ce table` prints them in this order behind
+//! those of the table, and a file is read back by them.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use ce_exchange::Attested;
+use ce_history::PublishedExecution;
+use ce_model::sweep::STATUS;
+use ce_storage::Holder;
+use jiff::Timestamp;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+
+use super::{Frame, FrameRow, RowOrigin, RowStatus};
+
+/// A column that says what became of a row, or which execution made it.
+#[derive(Clone, Copy, Debug)]
+pub struct RowColumn {
+    /// Its name, also in JSON.
+    pub name: &'static str,
+    /// Its subject.
+    pub subject: RowSubject,
+    /// Whether tables of earlier versions do not have it. JSON has it where it is known.
+    pub is_later: bool,
+    /// Whether it has numbers.
+    pub is_number: bool,
+    /// Whether its texts may be cut for a narrow terminal.
+    pub may_be_cut: bool,
+    /// The width to which they are cut at most.
+    pub narrowest: usize,
+    /// Whether a narrow terminal may leave it out.
+    pub may_be_left_out: bool,
+    /// Whether people see it. It has the same in each row of other tables.
+    pub is_shown: fn(&Frame) -> bool,
+    /// Its fact about a row.
+    pub fact: fn(&FrameRow) -> Option<RowFact<'_>>,
+    /// Reads it from a file.
+    pub(crate) read: fn(&mut FrameRow, &str),
+}
+
+/// The subject of a [`RowColumn`], in the order in which JSON has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RowSubject {
+    /// The point. JSON has it where it is known.
+    Point,
+    /// The execution that made the first output.
+    Execution,
+    /// The evidence for that execution, which only JSON has.
+    Evidence,
+    /// Those who have executed it, if they are asked for.
+    Attesters,
+}
+
+/// A fact about a row.
+#[derive(Clone, Copy, Debug)]
+pub enum RowFact<'a> {
+    /// A text.
+    Text(&'a str),
+    /// A number.
+    Number(usize),
+    /// A duration in seconds.
+    Seconds(f64),
+    /// A time.
+    Time(Timestamp),
+    /// Yes or no.
+    Flag(bool),
+    /// The run that executes a call.
+    Running(&'a Holder),
+    /// A published execution.
+    Published(&'a PublishedExecution),
+    /// The attesters of a call.
+    Attested(&'a Attested),
+}
+
+/// A column of texts, which everybody sees.
+const TEXTS: RowColumn = RowColumn {
+    name: "",
+    subject: RowSubject::Execution,
+    is_later: false,
+    is_number: false,
+    may_be_cut: false,
+    narrowest: 0,
+    may_be_left_out: false,
+    is_shown: |_| true,
+    fact: |_| None,
+    read: |_, _| {},
+};
+
+/// The narrowest column of reasons: `it ended with exit status 1` tells nothing if it is cut before the last word.
+const REASON_WIDTH: usize = 30;
+
+/// All of them, in the order in which they are printed.
+pub const ROW_COLUMNS: [RowColumn; 11] = [
+    RowColumn {
+        name: STATUS,
+        subject: RowSubject::Point,
+        fact: |row| Some(RowFact::Text(row.status.word())),
+        read: |row, text| row.status = RowStatus::of_word(text),
+        ..TEXTS
+    },
+    RowColumn {
+        name: "call",
+        is_number: true,
+        is_shown: Frame::is_shared,
+        fact: |row| row.call.map(RowFact::Number),
+        read: |row, text| row.call = text.parse().ok(),
+        ..TEXTS
+    },
+    RowColumn {
+        name: "host",
+        may_be_cut: true,
+        may_be_left_out: true,
+        fact: |row| Some(RowFact::Text(row.origin.as_ref()?.host.as_ref()?)),
+        read: |row, text| origin(row).host = Some(text.into()),
+        ..TEXTS
+    },
+    RowColumn {
+        name: "machine",
+        is_later: true,
+        may_be_cut: true,
+        may_be_left_out: true,
+        is_shown: Frame::has_several_machines,
+        fact: |row| Some(RowFact::Text(row.origin.as_ref()?.machine.as_ref()?)),
+        read: |row, text| origin(row).machine = Some(text.into()),
+        ..TEXTS
+    },
+    RowColumn {
+        name: "time",
+        may_be_left_out: true,
+        fact: |row| row.origin.as_ref()?.at.map(RowFact::Time),
+        read: |row, text| origin(row).at = text.parse().ok(),
+        ..TEXTS
+    },
+    RowColumn {
+        name: "duration",
+        is_number: true,
+        fact: |row| row.origin.as_ref()?.seconds.map(RowFact::Seconds),
+        read: |row, text| origin(row).seconds = text.parse().ok(),
+        ..TEXTS
+    },
+    RowColumn {
+        name: "exclusive",
+        is_later: true,
+        is_shown: |frame| frame.disturbed() > 0,
+        fact: |row| row.origin.as_ref()?.exclusive.map(RowFact::Flag),
+        read: |row, text| origin(row).exclusive = Some(text == "yes" || text == "true"),
+        ..TEXTS
+    },
+    RowColumn {
+        name: "reason",
+        subject: RowSubject::Point,
+        may_be_cut: true,
+        narrowest: REASON_WIDTH,
+        fact: |row| match &row.status {
+            RowStatus::Failed { reason, .. } => Some(RowFact::Text(reason)),
+            RowStatus::Running(holder) => Some(RowFact::Running(holder)),
+            RowStatus::Ok => row.uncertain.as_deref().map(RowFact::Text),
+            RowStatus::Suspended
+            | RowStatus::Waiting
+            | RowStatus::Missing
+            | RowStatus::Excluded => None,
+        },
+        ..TEXTS
+    },
+    RowColumn {
+        name: "log",
+        subject: RowSubject::Point,
+        may_be_left_out: true,
+        fact: |row| match &row.status {
+            RowStatus::Failed { log, .. } => log.as_deref().map(RowFact::Text),
+            _ => None,
+        },
+        ..TEXTS
+    },
+    RowColumn {
+        name: "published",
+        subject: RowSubject::Evidence,
+        is_later: true,
+        fact: |row| row.origin.as_ref()?.published.as_deref().map(RowFact::Published),
+        ..TEXTS
+    },
+    RowColumn {
+        name: "attested",
+        subject: RowSubject::Attesters,
+        fact: |row| row.attested.as_deref().map(RowFact::Attested),
+        ..TEXTS
+    },
+];
+
+/// The execution that made a row, as far as it was read.
+fn origin(row: &mut FrameRow) -> &mut RowOrigin {
+    Arc::make_mut(row.origin.get_or_insert_default())
+}
+
+/// The name that a column is printed with behind these columns of a table: `status`, or, if one of them is called so, `status (of the
+/// row)`.
+pub fn row_column_name<S: AsRef<str>>(name: &str, columns: &[S]) -> String {
+    let mut name = name.to_owned();
+    while columns.iter().any(|column| column.as_ref() == name) {
+        name.push_str(" (of the row)");
+    }
+    name
+}
+
+impl<'a> RowFact<'a> {
+    /// Its text in columns and in CSV.
+    pub fn text(&self) -> Cow<'a, str> {
+        match self {
+            Self::Text(text) => (*text).into(),
+            Self::Number(number) => number.to_string().into(),
+            Self::Seconds(seconds) => format!("{seconds:.3}").into(),
+            Self::Time(time) => format!("{time:.0}").into(),
+            Self::Flag(true) => "yes".into(),
+            Self::Flag(false) => "no".into(),
+            Self::Running(holder) => run_in_words(holder).into(),
+            Self::Published(_) => "".into(),
+            Self::Attested(attested) => attested.to_string().into(),
+        }
+    }
+}
+
+/// The run that executes a call, in words.
+pub fn run_in_words(holder: &Holder) -> String {
+    let began = began(holder).map(|it| format!(", which began at {it:.0}")).unwrap_or_default();
+    format!("by {holder}{began}")
+}
+
+fn began(holder: &Holder) -> Option<Timestamp> {
+    Timestamp::from_nanosecond(holder.began?.into()).ok()
+}
+
+impl Serialize for RowFact<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Text(text) => serializer.serialize_str(text),
+            Self::Number(number) => number.serialize(serializer),
+            Self::Seconds(seconds) => serializer.serialize_f64(*seconds),
+            Self::Time(time) => time.serialize(serializer),
+            Self::Flag(flag) => serializer.serialize_bool(*flag),
+            Self::Running(holder) => {
+                let mut map = serializer.serialize_map(Some(3))?;
+                map.serialize_entry("host", &holder.host)?;
+                map.serialize_entry("process", &holder.process)?;
+                map.serialize_entry("began", &began(holder))?;
+                map.end()
+            }
+            Self::Published(published) => published.serialize(serializer),
+            Self::Attested(attested) => attested.serialize(serializer),
+        }
+    }
+}
+
+impl RowColumn {
+    /// Whether a table has the column, as text or as CSV.
+    pub fn is_printed(&self, frame: &Frame) -> bool {
+        match self.subject {
+            RowSubject::Point | RowSubject::Execution => true,
+            RowSubject::Evidence => false,
+            RowSubject::Attesters => frame.has_attesters,
+        }
+    }
+
+    /// Returns what JSON has for a row: the name and the fact. `None` if it has nothing; without a fact, `null`.
+    pub fn json<'a>(
+        &self,
+        frame: &Frame,
+        row: &'a FrameRow,
+    ) -> Option<(&'static str, Option<RowFact<'a>>)> {
+        let has_null = match self.subject {
+            RowSubject::Point | RowSubject::Evidence => false,
+            RowSubject::Execution => !self.is_later,
+            RowSubject::Attesters => frame.has_attesters,
+        };
+        match (self.fact)(row) {
+            Some(fact @ RowFact::Running(_)) => Some(("holder", Some(fact))),
+            Some(fact) => Some((self.name, Some(fact))),
+            None => has_null.then_some((self.name, None)),
+        }
+    }
+}
