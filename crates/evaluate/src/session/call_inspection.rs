@@ -10,12 +10,10 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use super::interrupts::Interrupts;
-use super::{BeginError, Error, OutputError, RunOptions, Stop, local};
+use super::interrupts::InterruptibleExecutor;
+use super::{BeginError, Error, OutputError, Stop};
 use crate::{CallError, Exports, InspectedCall, KeptDirectory, inspect};
-use ce_executor::{
-    ExecuteError, Executor, Inspection, Status, TerminalRelay, TurnRequest, is_terminal,
-};
+use ce_executor::{ExecuteError, Inspection, Status, TerminalRelay, TurnRequest, is_terminal};
 use ce_git::Trees;
 use ce_history::{Filter, History, HistoryError, MIN_DIGITS, Past, Subject, log};
 use ce_model::access::Access;
@@ -344,8 +342,7 @@ pub struct InspectionSession {
     dir: PathBuf,
     storage: Arc<Storage>,
     trees: Trees,
-    executor: Arc<dyn Executor>,
-    interrupts: Interrupts,
+    execution: InterruptibleExecutor,
 }
 
 impl InspectionSession {
@@ -355,21 +352,16 @@ impl InspectionSession {
     ///
     /// Fails if there is no storage, it cannot be written, signals not be watched, or nothing be isolated here.
     pub fn open(dir: &Path, storage: &Path) -> Result<Self, Error> {
-        let options = RunOptions::default();
-        let storage = Storage::existing(storage)?.treating(options.unrecorded);
-        let storage = storage.into_writable(options.durability)?;
-        let executor = local(&options, None, None);
-        let interrupts = Interrupts::watch(&executor).map_err(BeginError::new)?;
-        if !executor.isolates() {
+        let (storage, execution) = InterruptibleExecutor::beside_runs(storage)?;
+        if !execution.executor.isolates() {
             return Err(InspectionError::NotIsolated.into());
         }
-        let (storage, trees) = (Arc::new(storage), Trees::new(dir));
-        Ok(Self { dir: dir.to_owned(), storage, trees, executor, interrupts })
+        Ok(Self { dir: dir.to_owned(), storage, trees: Trees::new(dir), execution })
     }
 
     /// The signal that interrupted it, if any.
     pub fn interrupted_by(&self) -> Option<u8> {
-        self.interrupts.caught()
+        self.execution.interrupted_by()
     }
 
     /// Finds a call: one that has succeeded or failed, or one of a computation of the task, by its whole name; or the only one of a
@@ -448,8 +440,9 @@ impl InspectionSession {
         // Every child of the main thread is an orphan.
         let ended = thread::scope(|scope| {
             let executing = || {
-                let _turn = self.executor.enter(TurnRequest::default(), true)?;
-                inspect((&self.storage, &*self.executor), &exports, call, inspection, out)
+                let executor = &*self.execution.executor;
+                let _turn = executor.enter(TurnRequest::default(), true)?;
+                inspect((&self.storage, executor), &exports, call, inspection, out)
             };
             match thread::Builder::new().spawn_scoped(scope, executing) {
                 Ok(executing) => executing.join(),
@@ -579,6 +572,6 @@ fn shell(call: &InspectedCall) -> OsString {
 
 impl Drop for InspectionSession {
     fn drop(&mut self) {
-        self.executor.finish();
+        self.execution.executor.finish();
     }
 }

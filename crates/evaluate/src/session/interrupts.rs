@@ -17,7 +17,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::iterator::{Handle, Signals};
 
-use super::{Error, Frontend, Interrupted, Session};
+use super::options::local;
+use super::{BeginError, Error, Frontend, Interrupted, RunOptions};
 use ce_executor::slurm::HANDOVER;
 use ce_executor::{Executor, GRACE, was_ignored};
 use ce_model::exit::Explain;
@@ -31,20 +32,16 @@ fn signals() -> impl Iterator<Item = i32> {
 }
 
 /// Passes signals on to the executor as long as it lives.
-pub(super) struct Interrupts {
+struct Interrupts {
     caught: Arc<AtomicU8>,
     asked: Arc<AtomicBool>,
     handle: Handle,
 }
 
 impl Interrupts {
-    /// Begins to watch; the first signal cancels the executor, a second one kills, unless that is SIGHUP.
-    pub(super) fn watch(executor: &Arc<dyn Executor>) -> io::Result<Self> {
-        Self::of_run(executor, false)
-    }
-
-    /// Does the same; one that is a job is also asked to hand over to the next one. Who asks it to end meanwhile counts more.
-    pub(super) fn of_run(executor: &Arc<dyn Executor>, is_job: bool) -> io::Result<Self> {
+    /// Begins to watch; the first signal cancels the executor, a second one kills, unless that is SIGHUP. A job is also asked to hand over
+    /// to the next one. Who asks it to end meanwhile counts more.
+    fn watch(executor: &Arc<dyn Executor>, is_job: bool) -> io::Result<Self> {
         if LACKS_POOL.load(Ordering::Relaxed) {
             return Err(io::ErrorKind::WouldBlock.into());
         }
@@ -87,12 +84,12 @@ impl Interrupts {
     }
 
     /// The flag that becomes true when a signal was caught.
-    pub(super) fn asked(&self) -> Arc<AtomicBool> {
+    fn asked(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.asked)
     }
 
     /// The first signal that came, if any.
-    pub(super) fn caught(&self) -> Option<u8> {
+    fn caught(&self) -> Option<u8> {
         Some(self.caught.load(Ordering::SeqCst)).filter(|signal| *signal > 0)
     }
 }
@@ -177,7 +174,7 @@ impl Stop {
 
 /// Messages about the storage. Each is reported at once, unless somebody follows them to report them beside the progress.
 #[derive(Debug)]
-pub(super) struct StorageNotices {
+struct StorageNotices {
     frontend: Frontend,
     untold: Mutex<VecDeque<String>>,
     is_followed: AtomicBool,
@@ -185,14 +182,14 @@ pub(super) struct StorageNotices {
 }
 
 impl StorageNotices {
-    pub(super) fn new(frontend: Frontend) -> Self {
+    fn new(frontend: Frontend) -> Self {
         let (is_followed, has_warned) = (AtomicBool::new(false), AtomicBool::new(false));
         Self { frontend, untold: Mutex::default(), is_followed, has_warned }
     }
 
     /// Waits for a storage that is away until `stop` becomes true, and tells that here. If it is quiet, waits for collections
     /// are not told.
-    pub(super) fn patience(self: &Arc<Self>, stop: Arc<AtomicBool>, is_quiet: bool) -> Patience {
+    fn patience(self: &Arc<Self>, stop: Arc<AtomicBool>, is_quiet: bool) -> Patience {
         let notices = Arc::clone(self);
         let tell = move |outage: &Outage| {
             if !(is_quiet && matches!(outage, Outage::Collection { .. })) {
@@ -203,7 +200,7 @@ impl StorageNotices {
     }
 
     /// Somebody asks for the notices from now on, or does not any more.
-    pub(super) fn follow(&self, is_followed: bool) {
+    fn follow(&self, is_followed: bool) {
         self.is_followed.store(is_followed, Ordering::Release);
         if !is_followed {
             while let Some(text) = self.next() {
@@ -213,7 +210,7 @@ impl StorageNotices {
     }
 
     /// The next one.
-    pub(super) fn next(&self) -> Option<String> {
+    fn next(&self) -> Option<String> {
         self.lock().pop_front()
     }
 
@@ -229,7 +226,7 @@ impl StorageNotices {
     }
 
     /// Returns once what the user should know of hard links, if they are not what runs need.
-    pub(super) fn links(&self, storage: &Storage) -> Option<String> {
+    fn links(&self, storage: &Storage) -> Option<String> {
         (storage.availability().lacks_links() && !self.has_warned.swap(true, Ordering::AcqRel))
             .then(|| links_warning(storage.shown_place()))
     }
@@ -263,41 +260,85 @@ fn links_warning(storage: &Path) -> String {
     )
 }
 
-/// Turns the error of an operation that a signal has ended into that of the signal.
-pub(super) fn unless_interrupted<T>(
-    done: Result<T, StorageError>,
-    interrupts: &Interrupts,
-) -> Result<T, Error> {
-    done.map_err(|error| match (error, interrupts.caught()) {
-        (StorageError::Interrupted, Some(signal)) => Interrupted(signal).into(),
-        (error, _) => error.into(),
-    })
+/// An executor of a session, the signals that interrupt it, and what its user is told meanwhile.
+pub(super) struct InterruptibleExecutor {
+    pub(super) executor: Arc<dyn Executor>,
+    interrupts: Interrupts,
+    notices: Arc<StorageNotices>,
+    /// Whether the user was warned that nothing is isolated.
+    warned: AtomicBool,
 }
 
-impl Session {
-    /// Returns the next message on executions that the user should see by now, each one once.
-    pub(super) fn notice(&self) -> Option<String> {
-        let (executor, _) = self.executor.as_ref()?;
-        if let Some(notice) = self.notices.next().or_else(|| self.notices.links(&self.storage)) {
-            return Some(notice);
-        }
-        if let Some(queue) = &self.queue {
-            return queue.notice().or_else(|| self.scheduled.as_ref()?.notice());
-        }
-        self.isolation_warning().or_else(|| executor.notice())
+impl InterruptibleExecutor {
+    /// From now on, SIGINT, SIGTERM and SIGHUP interrupt executions.
+    pub(super) fn new(executor: Arc<dyn Executor>, options: &RunOptions) -> Result<Self, Error> {
+        let interrupts = Interrupts::watch(&executor, options.is_job).map_err(BeginError::new)?;
+        let notices = Arc::new(StorageNotices::new(options.frontend));
+        Ok(Self { executor, interrupts, notices, warned: AtomicBool::new(false) })
     }
 
-    /// Returns once the reason why computations are not isolated although they should be, with a
-    /// hint.
-    fn isolation_warning(&self) -> Option<String> {
-        let (executor, _) = self.executor.as_ref()?;
-        let error = executor.exposed().filter(|_| !self.warned.swap(true, Ordering::AcqRel))?;
+    /// Opens a storage that exists, for programs of its calls that are executed beside its runs.
+    pub(super) fn beside_runs(storage: &Path) -> Result<(Arc<Storage>, Self), Error> {
+        let options = RunOptions::default();
+        let storage = Storage::existing(storage)?.treating(options.unrecorded);
+        let storage = storage.into_writable(options.durability)?;
+        Ok((Arc::new(storage), Self::new(local(&options, None, None), &options)?))
+    }
+
+    /// Opens a storage by a function that waits for it. A signal interrupts that, and reading from it later.
+    pub(super) fn open(
+        &self,
+        options: &RunOptions,
+        open: impl FnOnce(Patience) -> Result<Storage, StorageError>,
+    ) -> Result<Storage, Error> {
+        let asked = self.interrupts.asked();
+        match open(self.notices.patience(Arc::clone(&asked), options.quiet)) {
+            Ok(storage) => Ok(storage.until(asked)),
+            Err(error) => Err(unless_interrupted(error, self.interrupted_by(), Error::from)),
+        }
+    }
+
+    /// The first signal that came, if any.
+    pub(super) fn interrupted_by(&self) -> Option<u8> {
+        self.interrupts.caught()
+    }
+
+    /// Somebody asks for the notices from now on, or does not any more.
+    pub(super) fn follow(&self, is_followed: bool) {
+        self.notices.follow(is_followed);
+    }
+
+    /// Returns the next message about the storage that the user should see by now, each one once.
+    pub(super) fn storage_notice(&self, storage: &Storage) -> Option<String> {
+        self.notices.next().or_else(|| self.notices.links(storage))
+    }
+
+    /// Returns the next message about executions here, each one once: the reason why they are not isolated although they should be, or
+    /// one of the executor.
+    pub(super) fn notice(&self) -> Option<String> {
+        let Some(error) =
+            self.executor.exposed().filter(|_| !self.warned.swap(true, Ordering::AcqRel))
+        else {
+            return self.executor.notice();
+        };
         let because = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
         let hint = error.hint();
         let hint = hint.as_deref().unwrap_or("ce doctor, which says what the host lacks");
         Some(format!(
             "warning: computations are not isolated here: {error}{because}\n  try: {hint}"
         ))
+    }
+}
+
+/// The error of an operation on a storage, or that of the signal that has ended it.
+pub(super) fn unless_interrupted(
+    error: StorageError,
+    signal: Option<u8>,
+    failed: impl FnOnce(StorageError) -> Error,
+) -> Error {
+    match (error, signal) {
+        (StorageError::Interrupted, Some(signal)) => Interrupted(signal).into(),
+        (error, _) => failed(error),
     }
 }
 

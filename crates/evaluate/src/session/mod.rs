@@ -25,12 +25,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, mpsc};
 use std::{error, io, iter, mem, thread};
 
 use self::inputs::{bind_like, fill_in, given_to, of_input, texts};
-use self::interrupts::{Interrupts, StorageNotices, unless_interrupted};
+use self::interrupts::{InterruptibleExecutor, unless_interrupted};
 use self::options::local;
 use self::own_files::own_files;
 use self::submitted_workers::ScheduledWorkers;
@@ -39,7 +38,7 @@ use crate::{
     ExecutionSettings, Exports, Files, ForcedCalls, Outcome, Policy, Texts, Unsatisfiable,
     WorkerQueue,
 };
-use ce_executor::{ExecuteError, Executor, Offer, Reach, Status};
+use ce_executor::{ExecuteError, Offer, Reach, Status};
 use ce_files::cache::Cache;
 use ce_git::{SourceRepositories, Trees};
 use ce_model::exit::Explain;
@@ -106,13 +105,9 @@ pub struct Session {
     /// The workers that serve it, and that this run submits to a scheduler.
     scheduled: Option<ScheduledWorkers>,
     /// `None` if nothing is to be computed.
-    executor: Option<(Arc<dyn Executor>, Interrupts)>,
+    execution: Option<InterruptibleExecutor>,
     /// Whether inputs that are not in the storage are put there.
     stores: bool,
-    /// Whether the user was warned that nothing is isolated.
-    warned: AtomicBool,
-    /// The messages about the storage's file system.
-    notices: Arc<StorageNotices>,
     frontend: Frontend,
 }
 
@@ -149,17 +144,13 @@ impl Session {
     ) -> Result<Self, Error> {
         let options = &options.within_open_files();
         let executor = local(options, None, None);
-        let interrupts = Interrupts::of_run(&executor, options.is_job).map_err(BeginError::new)?;
-        let notices = Arc::new(StorageNotices::new(options.frontend));
-        let opened = open(notices.patience(interrupts.asked(), options.quiet));
-        let storage = unless_interrupted(opened, &interrupts)?.until(interrupts.asked());
+        let execution = InterruptibleExecutor::new(Arc::clone(&executor), options)?;
+        let storage = execution.open(options, open)?;
         if options.place == Place::Here {
             IsolationRequired::check(&*executor, options.isolation)?;
         }
         jobs_and_points::record_use(&storage, dir, options.accepts_new, options.frontend.notify)?;
-        let mut session =
-            Self::with(storage, dir, options, Some((Arc::clone(&executor), interrupts)));
-        session.notices = notices;
+        let mut session = Self::with(storage, dir, options, Some(execution));
         if options.place != Place::Here {
             session.queue_calls(&executor, options)?;
         }
@@ -175,7 +166,7 @@ impl Session {
         storage: Storage,
         dir: &Path,
         options: &RunOptions,
-        executor: Option<(Arc<dyn Executor>, Interrupts)>,
+        execution: Option<InterruptibleExecutor>,
     ) -> Self {
         let storage = storage.with_cache(Cache::of_user()).treating(options.unrecorded);
         Self {
@@ -184,12 +175,10 @@ impl Session {
             sources: Arc::new(SourceRepositories::new(dir, Vec::new())),
             jobs: options.jobs,
             policy: options.policy.clone(),
-            stores: executor.is_some(),
-            executor,
+            stores: execution.is_some(),
+            execution,
             queue: None,
             scheduled: None,
-            warned: AtomicBool::new(false),
-            notices: Arc::new(StorageNotices::new(options.frontend)),
             frontend: options.frontend,
         }
     }
@@ -215,7 +204,16 @@ impl Session {
 
     /// Returns the signal that interrupted the session, if any.
     pub fn interrupted_by(&self) -> Option<u8> {
-        self.executor.as_ref().and_then(|(_, interrupts)| interrupts.caught())
+        self.execution.as_ref().and_then(InterruptibleExecutor::interrupted_by)
+    }
+
+    /// Returns the next message on executions that the user should see by now, each one once.
+    fn notice(&self) -> Option<String> {
+        let execution = self.execution.as_ref()?;
+        execution.storage_notice(&self.storage).or_else(|| match &self.queue {
+            Some(queue) => queue.notice().or_else(|| self.scheduled.as_ref()?.notice()),
+            None => execution.notice(),
+        })
     }
 
     /// Binds the names in the values of a task to the texts of what it is given. All of it is asked for.
@@ -345,10 +343,7 @@ impl Session {
         read: Result<T, StorageError>,
         failed: impl FnOnce(StorageError) -> Error,
     ) -> Result<T, Error> {
-        read.map_err(|error| match (error, self.interrupted_by()) {
-            (StorageError::Interrupted, Some(signal)) => Interrupted(signal).into(),
-            (error, _) => failed(error),
-        })
+        read.map_err(|error| unless_interrupted(error, self.interrupted_by(), failed))
     }
 
     /// Executes calls again, and compares them with their results. Passes the place of each call with its end to `ended`. When the
@@ -363,10 +358,10 @@ impl Session {
         budget: AuditBudget,
         ended: &mut dyn FnMut(usize, AuditedEnd),
     ) -> Result<(), EvaluateError> {
-        let Some((executor, _)) = &self.executor else { return Ok(()) };
+        let Some(execution) = &self.execution else { return Ok(()) };
         let exports = &Exports::new(&self.storage, &self.trees);
         let policy = &Policy { timeout: self.policy.timeout, ..Policy::default() };
-        let (executor, queue) = (&**executor, self.queue.as_deref());
+        let (executor, queue) = (&*execution.executor, self.queue.as_deref());
         let settings = ExecutionSettings { executor, exports, policy, asks: false, queue };
         Audit { storage: &self.storage, settings, calls, budget }.run(ended, &|| {
             if let Some(notice) = self.notice() {
@@ -383,8 +378,8 @@ impl Session {
     /// Fails if it cannot be started, or nothing is executed.
     pub fn run_command(&self, command: &mut Command) -> Result<Status, ExecuteError> {
         command.stdin(Stdio::null()).stdout(io::stderr());
-        match &self.executor {
-            Some((executor, _)) => executor.run(command),
+        match &self.execution {
+            Some(execution) => execution.executor.run(command),
             None => Err(ExecuteError::Interrupted),
         }
     }
@@ -400,10 +395,8 @@ impl Session {
             policy: Policy { timeout: self.policy.timeout, ..Policy::default() },
             queue: None,
             scheduled: None,
-            executor: None,
+            execution: None,
             stores: self.stores,
-            warned: AtomicBool::new(false),
-            notices: Arc::clone(&self.notices),
             frontend: self.frontend,
         }
     }
@@ -420,7 +413,7 @@ impl Session {
 
     /// Whether calls can be executed, so that progress is worth showing.
     pub const fn executes(&self) -> bool {
-        self.executor.is_some()
+        self.execution.is_some()
     }
 
     /// Evaluates in other threads, and lets an observer follow in this one.
@@ -436,7 +429,7 @@ impl Session {
     ) -> Result<(), Error> {
         self.check_fit(evaluation)?;
         let (sender, events) = mpsc::channel::<Event>();
-        let executor = self.executor.as_ref().map(|(executor, _)| &**executor);
+        let executor = self.execution.as_ref().map(|it| &*it.executor);
         let (trees, policy) = (&self.trees, &self.policy);
         let (jobs, queue) = (self.jobs, self.queue.as_deref());
         let evaluated = thread::scope(|scope| {
@@ -462,14 +455,14 @@ impl Session {
             let note: &dyn Fn(&RunState) =
                 &|state| drop(evaluation.storage.runs().note_state(state));
             let note = executor.is_some().then_some(note);
-            self.notices.follow(true);
+            self.execution.iter().for_each(|it| it.follow(true));
             observer.follow(&Progression {
                 events: &events,
                 interrupted_by: &|| self.interrupted_by(),
                 notice: &|| self.notice(),
                 note,
             });
-            self.notices.follow(false);
+            self.execution.iter().for_each(|it| it.follow(false));
             evaluating.join()
         });
         match evaluated {
@@ -510,7 +503,7 @@ impl Session {
     ///
     /// Fails if one does, or the storage cannot be read.
     pub fn check_fit(&self, evaluation: &Evaluation) -> Result<(), Error> {
-        let Some((executor, _)) = self.executor.as_ref() else { return Ok(()) };
+        let Some(InterruptibleExecutor { executor, .. }) = &self.execution else { return Ok(()) };
         let mut unsatisfiable = match self.queue {
             // Nothing is known of workers, but for those that this run submits.
             Some(_) => evaluation.unsatisfiable_calls(usize::MAX, || {

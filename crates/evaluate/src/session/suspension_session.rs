@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
+use super::Error;
 use super::call_inspection::CallNameError;
-use super::interrupts::Interrupts;
-use super::{BeginError, Error, RunOptions, local};
+use super::interrupts::InterruptibleExecutor;
 use crate::{CallError, SuspensionAnswer, ask_suspended};
-use ce_executor::{CallProgram, ExecuteError, Executor, HostTurn, Status, TurnRequest};
+use ce_executor::{CallProgram, ExecuteError, HostTurn, Status, TurnRequest};
 use ce_model::exit::{Exit, Explain};
 use ce_storage::{Holder, Lease, Locator, ResultName, Storage, StorageError, Suspension};
 
@@ -74,8 +74,7 @@ impl Explain for SuspensionError {
 /// A storage with suspended calls, and what executes their programs.
 pub struct SuspensionSession {
     storage: Arc<Storage>,
-    executor: Arc<dyn Executor>,
-    interrupts: Interrupts,
+    execution: InterruptibleExecutor,
 }
 
 impl SuspensionSession {
@@ -85,12 +84,8 @@ impl SuspensionSession {
     ///
     /// Fails if there is no storage, it cannot be written, or signals not be watched.
     pub fn open(storage: &Path) -> Result<Self, Error> {
-        let options = RunOptions::default();
-        let storage = Storage::existing(storage)?.treating(options.unrecorded);
-        let storage = storage.into_writable(options.durability)?;
-        let executor = local(&options, None, None);
-        let interrupts = Interrupts::watch(&executor).map_err(BeginError::new)?;
-        Ok(Self { storage: Arc::new(storage), executor, interrupts })
+        let (storage, execution) = InterruptibleExecutor::beside_runs(storage)?;
+        Ok(Self { storage, execution })
     }
 
     /// The storage.
@@ -100,7 +95,7 @@ impl SuspensionSession {
 
     /// The signal that interrupted it, if any.
     pub fn interrupted_by(&self) -> Option<u8> {
-        self.interrupts.caught()
+        self.execution.interrupted_by()
     }
 
     /// Asks a suspended call how it stands; `None` if it has no program for that.
@@ -115,7 +110,7 @@ impl SuspensionSession {
 
     /// Takes a turn among the runs of this host. Who waits for it has no lease.
     fn turn(&self) -> Result<Option<HostTurn>, CallError> {
-        Ok(self.executor.enter(TurnRequest::default(), true)?)
+        Ok(self.execution.executor.enter(TurnRequest::default(), true)?)
     }
 
     /// Executes a program of a suspended call. Every child of the main thread is an orphan, so another thread does it.
@@ -124,7 +119,7 @@ impl SuspensionSession {
         suspension: &Suspension,
         program: CallProgram,
     ) -> Result<Option<SuspensionAnswer>, CallError> {
-        let (storage, executor) = (&*self.storage, &*self.executor);
+        let (storage, executor) = (&*self.storage, &*self.execution.executor);
         thread::scope(|scope| {
             let asking = || ask_suspended(storage, executor, suspension, program);
             match thread::Builder::new().spawn_scoped(scope, asking) {
@@ -222,6 +217,6 @@ impl SuspensionSession {
 
 impl Drop for SuspensionSession {
     fn drop(&mut self) {
-        self.executor.finish();
+        self.execution.executor.finish();
     }
 }

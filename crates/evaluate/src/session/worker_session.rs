@@ -6,11 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use super::interrupts::{Interrupts, StorageNotices, unless_interrupted};
+use super::interrupts::InterruptibleExecutor;
 use super::options::local;
-use super::{BeginError, Error, RunOptions};
+use super::{Error, RunOptions};
 use crate::{Exports, Worker, WorkerEvent, WorkerRules};
-use ce_executor::Executor;
 use ce_executor::scheduler::ArrayTask;
 use ce_executor::slurm::Allocation;
 use ce_files::state::SecretKey;
@@ -73,8 +72,7 @@ pub struct WorkerOptions {
 /// A worker that has appeared in a storage.
 pub struct WorkerSession {
     storage: Arc<Storage>,
-    executor: Arc<dyn Executor>,
-    interrupts: Interrupts,
+    execution: InterruptibleExecutor,
     rules: WorkerRules,
     keys: Arc<[SecretKey]>,
     began: Instant,
@@ -97,17 +95,14 @@ impl WorkerSession {
         let shape = allocation.as_ref().map(Allocation::shape);
         let run = run.within_open_files();
         let executor = local(&run, memory, allocation);
-        let interrupts = Interrupts::watch(&executor).map_err(BeginError::new)?;
-        let notices = Arc::new(StorageNotices::new(run.frontend));
-        let patience = notices.patience(interrupts.asked(), run.quiet);
-        let opened = Availability::await_existing(storage, idle, &patience, || {
-            let text = "is not there yet: waiting for it, as long as for a call (--idle)";
-            (run.frontend.notify)(&format!("the storage {} {text}", storage.display()));
-        });
-        let opened = opened.and_then(|()| {
+        let execution = InterruptibleExecutor::new(Arc::clone(&executor), &run)?;
+        let storage = execution.open(&run, |patience| {
+            Availability::await_existing(storage, idle, &patience, || {
+                let text = "is not there yet: waiting for it, as long as for a call (--idle)";
+                (run.frontend.notify)(&format!("the storage {} {text}", storage.display()));
+            })?;
             Storage::open_patiently(storage, run.unrecorded, run.durability, patience)
-        });
-        let storage = unless_interrupted(opened, &interrupts)?.until(interrupts.asked());
+        })?;
         users.push(storage.runs().own_user());
         let synced = run.durability == Durability::Synced;
         // The run that has submitted it wants nothing else of a larger allocation.
@@ -123,11 +118,11 @@ impl WorkerSession {
             isolates: executor.isolates(),
             life,
         })?;
-        if let Some(warning) = notices.links(&storage) {
+        if let Some(warning) = execution.storage_notice(&storage) {
             (run.frontend.notify)(&warning);
         }
         let storage = Arc::new(storage);
-        Ok(Self { storage, executor, interrupts, rules, keys, began: Instant::now() })
+        Ok(Self { storage, execution, rules, keys, began: Instant::now() })
     }
 
     /// Works until there is nothing to do any more.
@@ -137,7 +132,8 @@ impl WorkerSession {
     /// Fails if threads cannot be started, or the storage cannot be read.
     pub fn work(&self, observe: &(dyn Fn(WorkerEvent<'_>) + Sync)) -> Result<(), Error> {
         let exports = &Exports::of_runs(&self.storage);
-        let (storage, executor, rules) = (&self.storage, &*self.executor, self.rules.clone());
+        let executor = &*self.execution.executor;
+        let (storage, rules) = (&self.storage, self.rules.clone());
         let keys = Arc::clone(&self.keys);
         Ok(Worker { storage, executor, exports, rules, keys, observe }.work()?)
     }
@@ -149,6 +145,6 @@ impl WorkerSession {
 
     /// The signal that interrupted it, if any.
     pub fn interrupted_by(&self) -> Option<u8> {
-        self.interrupts.caught()
+        self.execution.interrupted_by()
     }
 }
