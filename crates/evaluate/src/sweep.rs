@@ -166,9 +166,9 @@ impl<'a> Gathering<'_, 'a> {
         let numbers = table.numbers(&until.column)?.into_iter().zip(known);
         let numbers: Vec<Option<f64>> = numbers.map(|(read, known)| read.or(known)).collect();
         // Of a column that only recorded tables have, it is not known which of several outputs it is a field of.
-        let output = table.outputs().find(|(name, _)| ***name == *until.column);
-        let looked: Vec<u8> = match output {
-            Some((_, output)) => vec![output],
+        let result = table.results().find(|(name, _)| ***name == *until.column);
+        let looked: Vec<u8> = match result {
+            Some((_, column)) => vec![column.output],
             None => columns.iter().map(|it| it.output).collect(),
         };
         let mut calls = CallNumbers::new(evaluation);

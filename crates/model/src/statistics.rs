@@ -233,6 +233,22 @@ pub enum ComparedSides {
     },
 }
 
+impl ComparedSides {
+    /// Measurements of which no value was rounded.
+    pub const fn measured(confidence: f64) -> Self {
+        Self::Measured { confidence, resolution: 0.0 }
+    }
+
+    /// The same sides, with values of this [`resolution`].
+    #[must_use]
+    pub const fn with_resolution(self, resolution: f64) -> Self {
+        match self {
+            Self::Measured { confidence, .. } => Self::Measured { confidence, resolution },
+            Self::SameCalls | Self::Exact => self,
+        }
+    }
+}
+
 /// The comparison of the median of a new side with that of an old one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MedianChange {

@@ -12,7 +12,7 @@ use ce_model::digest::is_object_id;
 use ce_model::exit::{Exit, Explain};
 use ce_model::humanize::{counted, listed};
 use ce_model::statistics::{
-    self, CONFIDENCE, ChangeVerdict, ComparedSides, Estimate, MedianChange,
+    self, CONFIDENCE, ChangeVerdict, ComparedSides, Estimate, Measurements, MedianChange,
 };
 use ce_model::suggest::nearest;
 use ce_model::sweep::{Better, CellValue, ColumnMeasure, REPLICATE, point_title};
@@ -38,31 +38,10 @@ pub struct ComparedMedians {
     pub is_rounded: bool,
 }
 
-/// The kind of the two sides, which is known before their values are looked at.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum SideKind {
-    /// Both rest on the same calls.
-    SameCalls,
-    /// Their values are no measurements.
-    Exact,
-    /// Their values are measurements, and intervals have this confidence.
-    Measured(f64),
-}
-
-impl SideKind {
-    /// The sides as statistics know them, with values of this [`resolution`].
-    const fn with_resolution(self, resolution: f64) -> ComparedSides {
-        match self {
-            Self::SameCalls => ComparedSides::SameCalls,
-            Self::Exact => ComparedSides::Exact,
-            Self::Measured(confidence) => ComparedSides::Measured { confidence, resolution },
-        }
-    }
-}
-
 impl ComparedMedians {
     /// Compares an old side with a new one, with a threshold such as [`THRESHOLD`](statistics::THRESHOLD).
-    pub fn new(sides: [&MeasuredSide<'_>; 2], kind: SideKind, threshold: f64) -> Self {
+    /// The resolution of the values is found here.
+    pub fn new(sides: [&MeasuredSide<'_>; 2], kind: ComparedSides, threshold: f64) -> Self {
         let [old, new] = sides.map(MeasuredSide::sample);
         let (Some(old), Some(new)) = (old, new) else {
             let verdict = ChangeVerdict::TooFew;
@@ -284,12 +263,10 @@ pub struct MedianColumn {
 pub struct MedianRow {
     /// The text of each name.
     pub group: Vec<CellValue>,
-    /// The number of values of each side.
-    pub n: [usize; 2],
     /// The number of rows of each side that should have values and are not there.
     pub not_ok: [usize; 2],
-    /// The median of each side that has values.
-    pub medians: [Option<f64>; 2],
+    /// The values of each side that has some.
+    pub samples: [Option<Measurements>; 2],
     /// The comparison, if both sides have the group.
     pub compared: Option<ComparedMedians>,
     /// Remarks on it for the user.
@@ -297,6 +274,11 @@ pub struct MedianRow {
 }
 
 impl MedianRow {
+    /// The number of values of each side.
+    pub fn n(&self) -> [usize; 2] {
+        self.samples.each_ref().map(|sample| sample.as_ref().map_or(0, Measurements::n))
+    }
+
     /// Whether the change is a ratio, and its size in either direction: of a ratio, that of its logarithm.
     fn size(&self) -> Option<(bool, f64)> {
         let change = self.compared.and_then(|it| it.change)?;
@@ -559,7 +541,8 @@ impl<'a> SideComparison<'a> {
             true => 1.0 - (1.0 - CONFIDENCE) / compared.max(1) as f64,
             false => CONFIDENCE,
         };
-        let kind = if is_exact { SideKind::Exact } else { SideKind::Measured(confidence) };
+        let kind =
+            if is_exact { ComparedSides::Exact } else { ComparedSides::measured(confidence) };
         let mut rows: Vec<MedianRow> =
             groups.into_iter().map(|group| group.row(kind, self.rules.threshold)).collect();
         if self.rules.is_sorted {
@@ -670,16 +653,15 @@ impl ComparedGroup<'_> {
     }
 
     /// Compares the sides.
-    fn row(&self, kind: SideKind, threshold: f64) -> MedianRow {
-        let kind = if self.is_same_calls { SideKind::SameCalls } else { kind };
+    fn row(&self, kind: ComparedSides, threshold: f64) -> MedianRow {
+        let kind = if self.is_same_calls { ComparedSides::SameCalls } else { kind };
         let sides = self.sides.each_ref().map(|side| &side.measured);
         let compared = (!self.is_single()).then(|| ComparedMedians::new(sides, kind, threshold));
         let notes = notes(&self.sides, self.shared, kind, compared);
         MedianRow {
             group: self.key.iter().map(|cell| (*cell).clone()).collect(),
-            n: sides.map(|side| side.values.len()),
             not_ok: self.sides.each_ref().map(|side| side.not_ok),
-            medians: sides.map(|side| Some(side.sample()?.median())),
+            samples: sides.map(MeasuredSide::sample),
             compared,
             notes,
         }
@@ -729,7 +711,7 @@ impl<'a> SideValues<'a> {
 fn notes(
     sides: &[SideValues<'_>; 2],
     shared: [usize; 3],
-    kind: SideKind,
+    kind: ComparedSides,
     compared: Option<ComparedMedians>,
 ) -> Vec<MedianNote> {
     let [old, new] = sides;
@@ -742,7 +724,7 @@ fn notes(
     if empty > 0 {
         notes.push(MedianNote::Empty(empty));
     }
-    if kind == SideKind::SameCalls {
+    if kind == ComparedSides::SameCalls {
         return notes;
     }
     if shared[0] > 0 {
@@ -750,7 +732,7 @@ fn notes(
     }
     let samples = [old, new].map(|side| side.measured.sample());
     if let (Some(_), [Some(old_sample), Some(new_sample)]) = (compared, &samples) {
-        if kind == SideKind::Exact {
+        if kind == ComparedSides::Exact {
             if [old_sample, new_sample].iter().any(|it| it.range()[0] != it.range()[1]) {
                 notes.push(MedianNote::Inexact);
             }

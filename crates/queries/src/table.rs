@@ -162,7 +162,6 @@ fn read_sweep(
     let gathered = GatheredTable::new(&rows.points, &outputs, &columns, false)?;
     let found = gathered.rows().collect::<Vec<_>>();
     let values = sweep::cell_values(gathered.names().len(), &found);
-    let names = with_recorded_names(gathered.names(), rules, &recorded);
     let mut found = found.iter().map(|(number, _)| *number).zip(values).peekable();
     let is_key = evaluation.plan.key_columns(&evaluation.task, sweep, &rows.points);
     let mut table = Frame::default();
@@ -170,59 +169,74 @@ fn read_sweep(
         let role = if is_key { ColumnRole::Key } else { ColumnRole::Label };
         table.columns.push(FrameColumn::new(name, role));
     }
-    table.columns.extend(result_columns(&gathered, &columns, &names));
+    for (name, rule) in gathered.results() {
+        table.columns.push(result_column(name, Some(rule)));
+    }
     let all = all_points(evaluation, call, rules);
     let mut included = rows.points.iter().enumerate().peekable();
     // A replicate that there may be is not excluded.
     let mut possible = rows.possible.iter().peekable();
     let least = rules.product.replicates.as_ref().map_or(u32::MAX, Replicates::least);
-    let mut next_rows = |number: usize, table: &mut Vec<FrameRow>| {
+    let mut next_rows = |number: usize, table: &mut Frame| {
         while let Some((_, cells)) = found.next_if(|(of_point, _)| *of_point == number) {
-            for cells in filled(cells, recorded[number], &names, rows.points.names().len()) {
-                table.push(FrameRow { cells, ..points[number].clone() });
+            match recorded[number] {
+                None => table.add_row(points[number].clone(), (0..).zip(cells)),
+                Some(recorded) => {
+                    let of_point = &cells[..rows.points.names().len()];
+                    add_recorded_rows(table, &points[number], of_point, recorded, rules);
+                }
             }
         }
     };
     for point in all.iter().flat_map(SweepPoints::iter) {
         let is_possible = possible.next_if(|next| same(*next, point)).is_some();
         match included.next_if(|(_, next)| same(*next, point)) {
-            Some((number, _)) => next_rows(number, &mut table.rows),
+            Some((number, _)) => next_rows(number, &mut table),
             None if is_possible || number_of_replicate(point) > least => {}
             None => {
                 let texts = point.values().map(|(_, text)| CellValue::Text(text.to_string()));
-                let mut cells: Vec<CellValue> = texts.collect();
-                cells.resize(names.len(), CellValue::Null);
-                let status = RowStatus::Excluded;
-                table.rows.push(FrameRow { cells, status, ..FrameRow::default() });
+                let row = FrameRow { status: RowStatus::Excluded, ..FrameRow::default() };
+                table.add_row(row, texts.enumerate());
             }
         }
     }
-    included.for_each(|(number, _)| next_rows(number, &mut table.rows));
+    included.for_each(|(number, _)| next_rows(number, &mut table));
     Ok(table)
 }
 
-/// The columns of results with these names, behind those of points. Of those that only recorded rows have, it is known which output they
-/// are of if only one has fields.
-fn result_columns(
-    gathered: &GatheredTable<'_>,
-    columns: &[TableColumn],
-    names: &[String],
-) -> Vec<FrameColumn> {
-    let fields: HashSet<&String> = gathered.fields().collect();
-    let mut found = Vec::new();
-    for (name, output) in gathered.outputs() {
-        let (output, is_field) = (Some(output), fields.contains(name));
-        let column = FrameColumn::new(name, ColumnRole::Value);
-        found.push(FrameColumn { output, is_field, ..column });
+/// A column of results that a rule makes.
+fn result_column(name: &str, rule: Option<&TableColumn>) -> FrameColumn {
+    FrameColumn {
+        output: rule.map(|rule| rule.output),
+        is_field: rule.is_none_or(|rule| rule.shape.is_json()),
+        ..FrameColumn::new(name, ColumnRole::Value)
     }
-    let mut json = columns.iter().filter(|it| it.shape.is_json());
+}
+
+/// Adds the rows of a point as they were recorded, behind its own cells: another point may have had the same outputs. A column that is new
+/// is a field of JSON, of the only output that has fields.
+fn add_recorded_rows(
+    table: &mut Frame,
+    row: &FrameRow,
+    of_point: &[CellValue],
+    recorded: &RecordedPoint,
+    rules: &Sweep,
+) {
+    let mut json = rules.columns.iter().filter(|it| it.shape.is_json());
     let only = json.next().filter(|_| json.next().is_none());
-    for name in &names[gathered.names().len()..] {
-        let column = FrameColumn::new(name, ColumnRole::Value);
-        let output = only.map(|it| it.output);
-        found.push(FrameColumn { output, is_field: true, ..column });
+    let mut places = Vec::with_capacity(recorded.names.len());
+    for name in &*recorded.names {
+        places.push(match table.place(name) {
+            Some(at) => Some(at).filter(|at| *at >= of_point.len()),
+            None if rules.allow_failed && name == STATUS => None,
+            None => Some(table.add_column(result_column(name, only))),
+        });
     }
-    found
+    for cells in &recorded.rows {
+        let results =
+            places.iter().zip(cells).filter_map(|(at, cell)| Some(((*at)?, cell.clone())));
+        table.add_row(row.clone(), of_point.iter().cloned().enumerate().chain(results));
+    }
 }
 
 /// The digests of the outputs of each point whose outputs are known and not there.
@@ -244,44 +258,6 @@ fn away_points(
         }
     });
     away.collect()
-}
-
-/// The names of the columns of a table, with those fields of JSON that only recorded rows have.
-fn with_recorded_names(
-    names: &[String],
-    rules: &Sweep,
-    recorded: &[Option<&RecordedPoint>],
-) -> Vec<String> {
-    let mut names = names.to_vec();
-    for name in recorded.iter().flatten().flat_map(|point| &*point.names) {
-        let is_status = rules.allow_failed && name == STATUS;
-        if !is_status && !names.contains(name) {
-            names.push(name.clone());
-        }
-    }
-    names
-}
-
-/// The rows of a point: as they were recorded, if they were, behind its own columns. Another point may have had the same outputs.
-fn filled(
-    of_point: Vec<CellValue>,
-    recorded: Option<&RecordedPoint>,
-    names: &[String],
-    of_points: usize,
-) -> Vec<Vec<CellValue>> {
-    let mut cells = of_point;
-    cells.resize(names.len(), CellValue::Null);
-    let Some(point) = recorded else { return vec![cells] };
-    let places = names
-        .iter()
-        .enumerate()
-        .map(|(at, name)| point.names.iter().position(|it| it == name).filter(|_| at >= of_points));
-    let places: Vec<Option<usize>> = places.collect();
-    let rows = point.rows.iter().map(|row| {
-        let values = places.iter().zip(&cells);
-        values.map(|(at, cell)| at.map_or_else(|| cell.clone(), |at| row[at].clone())).collect()
-    });
-    rows.collect()
 }
 
 /// The number of the replicate that a point is; zero if it is none.

@@ -49,17 +49,46 @@ pub struct SummaryStatistic {
     pub name: &'static str,
     /// Finds it.
     of: fn(&OrderedValues<'_>) -> CellValue,
+    /// The same of both sides of a comparison, if that has it.
+    pub of_sides: Option<SideStatistic>,
+}
+
+/// A statistic of both sides of a comparison.
+#[derive(Clone, Copy, Debug)]
+pub struct SideStatistic {
+    /// Its name in JSON.
+    pub name: &'static str,
+    /// The titles of its columns.
+    pub titles: [&'static str; 2],
+    /// Finds it for a side.
+    pub of: fn(&Measurements) -> f64,
 }
 
 /// The name of the statistic that stands for its column.
 pub const MEDIAN: &str = "median";
 
-/// What a summary says of each column besides the number of values: the median, and the ends of its 95 % confidence interval or, without one,
-/// the least and the largest value.
+/// What a summary says of each column besides the number of values, and a comparison of each side: the median, and the ends of its 95 %
+/// confidence interval or, without one, the least and the largest value.
 pub const STATISTICS: [SummaryStatistic; 3] = [
-    SummaryStatistic { name: MEDIAN, of: |values| values.median() },
-    SummaryStatistic { name: "low", of: |values| values.0[values.ends()[0]].cell() },
-    SummaryStatistic { name: "high", of: |values| values.0[values.ends()[1]].cell() },
+    SummaryStatistic {
+        name: MEDIAN,
+        of: |values| values.median(),
+        of_sides: Some(SideStatistic {
+            name: "medians",
+            titles: ["old", "new"],
+            of: Measurements::median,
+        }),
+    },
+    SummaryStatistic {
+        name: "low",
+        of: |values| values.0[values.ends()[0]].cell(),
+        of_sides: None,
+    },
+    SummaryStatistic {
+        name: "high",
+        of: |values| values.0[values.ends()[1]].cell(),
+        of_sides: None,
+    },
 ];
 
 /// The least whole number that a double may not hold.

@@ -14,7 +14,8 @@ use ce_model::statistics::{self, ChangeVerdict, Estimate, LEAST_SERIES, MedianCh
 use ce_model::sweep::Better;
 use ce_queries::compared_medians::{MedianColumn, MedianNote, MedianRow, MedianTable, is_better};
 use ce_queries::page::{CommitStep, CommitSteps, MeasuredTable};
-use serde::Serialize;
+use ce_queries::table_summary::{STATISTICS, SideStatistic};
+use serde::{Serialize, Serializer};
 
 /// The format in which compared medians are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,8 +64,15 @@ pub(super) fn false_alarms(comparisons: usize) -> f64 {
     (100.0 * statistics::false_change(comparisons)).round()
 }
 
-/// The columns behind those of the group.
-const COLUMNS: [&str; 6] = ["n", "old", "new", "ratio [low, high]", "verdict", "notes"];
+/// The statistics of both sides, behind the columns of the group and `n`.
+fn side_statistics() -> impl Iterator<Item = SideStatistic> {
+    STATISTICS.into_iter().filter_map(|it| it.of_sides)
+}
+
+/// The places of the columns of numbers behind those of the group: `n` and the statistics.
+fn number_columns(groups: usize) -> std::ops::Range<usize> {
+    groups..groups + 1 + 2 * side_statistics().count()
+}
 
 /// Prints compared medians. Tables have titles, which levels replace.
 ///
@@ -132,7 +140,10 @@ fn title(column: &MedianColumn, [old, new]: [&str; 2]) -> [String; 2] {
 
 /// The header and a line for each row. Notes get numbers in the order in which they first stand.
 fn lines(table: &MedianTable, column: &MedianColumn, notes: &mut Vec<String>) -> Vec<Vec<String>> {
-    let header = table.groups.iter().cloned().chain(COLUMNS.map(str::to_owned));
+    let statistics = side_statistics().flat_map(|it| it.titles);
+    let titles =
+        ["n"].into_iter().chain(statistics).chain(["ratio [low, high]", "verdict", "notes"]);
+    let header = table.groups.iter().map(String::as_str).chain(titles).map(str::to_owned);
     let mut lines = vec![header.collect::<Vec<String>>()];
     for row in &column.rows {
         let mut numbers = Vec::new();
@@ -145,9 +156,14 @@ fn lines(table: &MedianTable, column: &MedianColumn, notes: &mut Vec<String>) ->
         }
         let mut line: Vec<String> =
             row.group.iter().map(|cell| cell.text().replace(['\t', '\n', '\r'], " ")).collect();
-        let [old, new] = row.n;
+        let [old, new] = row.n();
         line.push(if old == new { old.to_string() } else { format!("{old}+{new}") });
-        line.extend(row.medians.map(|it| it.map_or("-".to_owned(), |it| significant(it, 4))));
+        for statistic in side_statistics() {
+            line.extend(row.samples.each_ref().map(|sample| match sample {
+                Some(sample) => significant((statistic.of)(sample), 4),
+                None => "-".to_owned(),
+            }));
+        }
         line.push(change(column, row));
         line.push(verdict(column, row));
         line.push(numbers.join(","));
@@ -216,7 +232,7 @@ fn is_same_call(row: &MedianRow) -> bool {
 
 fn verdict(column: &MedianColumn, row: &MedianRow) -> String {
     let Some(compared) = row.compared else {
-        return if row.n[0] + row.not_ok[0] > 0 { "only old" } else { "only new" }.to_owned();
+        return if row.n()[0] + row.not_ok[0] > 0 { "only old" } else { "only new" }.to_owned();
     };
     match (compared.verdict, is_better(compared.verdict, column.measure.better)) {
         (_, Some(true)) => "better".to_owned(),
@@ -306,7 +322,7 @@ fn text(
             let mut texts = lines[1..].iter().map(|line| &line[*at]);
             let is_number = texts.all(|text| text.parse::<f64>().is_ok());
             ColumnStyle {
-                is_number: is_number || (groups..groups + 3).contains(at),
+                is_number: is_number || number_columns(groups).contains(at),
                 may_be_cut: *at < groups && !is_number,
                 ..ColumnStyle::default()
             }
@@ -340,7 +356,8 @@ fn markdown(lines: &[Vec<String>], groups: usize, out: &mut dyn Write) -> io::Re
         let cells: Vec<String> = line.iter().map(|cell| escaped(cell)).collect();
         writeln!(out, "| {} |", cells.join(" | "))?;
         if at == 0 {
-            let align = |at: usize| if (groups..groups + 3).contains(&at) { "---:" } else { "---" };
+            let align =
+                |at: usize| if number_columns(groups).contains(&at) { "---:" } else { "---" };
             let rules: Vec<&str> = (0..line.len()).map(align).collect();
             writeln!(out, "| {} |", rules.join(" | "))?;
         }
@@ -387,7 +404,8 @@ struct JsonMedian<'a> {
     group: JsonCells<'a>,
     n: [usize; 2],
     not_ok: [usize; 2],
-    medians: [Option<f64>; 2],
+    #[serde(flatten)]
+    statistics: JsonSides<'a>,
     ratio: Option<f64>,
     difference: Option<f64>,
     low: Option<f64>,
@@ -396,6 +414,18 @@ struct JsonMedian<'a> {
     is_better: Option<bool>,
     needed: Option<u32>,
     notes: Vec<String>,
+}
+
+/// The statistics of both sides.
+struct JsonSides<'a>(&'a MedianRow);
+
+impl Serialize for JsonSides<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(side_statistics().map(|statistic| {
+            let values = self.0.samples.each_ref().map(|it| it.as_ref().map(statistic.of));
+            (statistic.name, values)
+        }))
+    }
 }
 
 impl<'a> JsonMedians<'a> {
@@ -432,9 +462,9 @@ impl<'a> JsonMedian<'a> {
         let verdict = row.compared.map(|it| it.verdict);
         Self {
             group: JsonCells::new(&table.groups, &row.group),
-            n: row.n,
+            n: row.n(),
             not_ok: row.not_ok,
-            medians: row.medians,
+            statistics: JsonSides(row),
             ratio: change.filter(|it| it.is_ratio).map(|it| it.estimate.value),
             difference: change.filter(|it| !it.is_ratio).map(|it| it.estimate.value),
             low: change.map(|it| it.estimate.low),

@@ -132,16 +132,10 @@ impl<'a> GatheredTable<'a> {
         &self.names.all
     }
 
-    /// The names of those that are fields of JSON, and have types of their own.
-    pub fn fields(&self) -> impl Iterator<Item = &String> {
+    /// The names of the columns of results, and the rule that makes each.
+    pub fn results(&self) -> impl Iterator<Item = (&String, &TableColumn)> {
         let columns = self.columns.iter().zip(&self.names.fields);
-        columns.filter(|(column, _)| column.shape.is_json()).flat_map(|(_, names)| names)
-    }
-
-    /// The names of the columns of results, and the number of the output that each is of.
-    pub fn outputs(&self) -> impl Iterator<Item = (&String, u8)> {
-        let columns = self.columns.iter().zip(&self.names.fields);
-        columns.flat_map(|(column, names)| names.iter().map(|name| (name, column.output)))
+        columns.flat_map(|(column, names)| names.iter().map(move |name| (name, column)))
     }
 
     /// Its rows, in the order of the points.

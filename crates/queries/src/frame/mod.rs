@@ -228,6 +228,12 @@ impl Frame {
         places
     }
 
+    /// Whether no number in a column is too large for a double.
+    pub(crate) fn has_finite_numbers(&self, column: usize) -> bool {
+        let mut cells = self.ok().map(|row| &row.cells[column]);
+        cells.all(|cell| *cell == CellValue::Null || cell.number().is_some())
+    }
+
     /// The columns of results that have numbers and other values, so no medians, and the first of these values.
     pub fn mixed(&self) -> Vec<(&str, &str)> {
         let columns = self.columns.iter().enumerate();

@@ -154,10 +154,11 @@ impl<'a> MeasuredTable<'a> {
         let points = keys.iter().fold(vec![0; rows.len()], |all, at| finer(&all, of_rows(*at)));
         let has_lists = count(&points) < rows.len();
         let groups = frame.groups();
-        let (columns, mixed) = match has_lists {
+        let (mut columns, mixed) = match has_lists {
             true => Default::default(),
             false => (frame.measured(), frame.mixed()),
         };
+        columns.retain(|at| frame.has_finite_numbers(*at));
         let has_replicates = keys.iter().any(|at| frame.columns[*at].name == REPLICATE);
         let until = frame.until.as_ref();
         let mut measured = Self { has_replicates, until, has_lists, mixed, ..Self::default() };

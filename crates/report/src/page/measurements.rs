@@ -6,10 +6,11 @@ use maud::{Markup, PreEscaped, html};
 
 use ce_model::humanize::counted;
 use ce_model::statistics::{
-    CONFIDENCE, ChangeVerdict, Estimate, Measurements, MedianChange, THRESHOLD, percent_up,
+    CONFIDENCE, ChangeVerdict, ComparedSides, Estimate, Measurements, MedianChange, THRESHOLD,
+    percent_up,
 };
 use ce_model::sweep::{Better, CellValue, Until};
-use ce_queries::compared_medians::{ComparedMedians, SideKind, is_better, mean_ratio};
+use ce_queries::compared_medians::{ComparedMedians, is_better, mean_ratio};
 use ce_queries::frame::{FrameColumn, RowStatus};
 use ce_queries::page::{AxisKind, MeasuredPoint, MeasuredTable, PageTable};
 
@@ -77,6 +78,9 @@ pub(super) fn section(tables: &[(&PageTable, MeasuredTable<'_>)], has_figures: b
                     @for (name, value) in &measured.mixed {
                         p.hint { (text(name)) " has no medians: one of its values is " (text(&format!("{value:?}"))) "." }
                     }
+                    @for name in table.frame.row_labels() {
+                        p.hint { (text(name)) " tells no points apart: no two calls have a text in common." }
+                    }
                     @if measured.has_replicates {
                         @for column in 0..measured.columns.len().min(COLUMNS) {
                             (of_column(measured, column, has_figures))
@@ -121,6 +125,15 @@ fn of_column(table: &MeasuredTable<'_>, column: usize, has_figures: bool) -> Mar
     let strip = range.filter(|_| most > 1).map(|range| Strip::new(range, has_intervals));
     let has_absent = table.points.iter().any(|point| point.absent > 0);
     let until = table.until.filter(|it| *it.column == *table.columns[column].name);
+    let shown = ShownColumn {
+        title: unit.label(&table.columns[column].name),
+        unit: &unit,
+        most,
+        has_intervals,
+        until,
+    };
+    let statistics: Vec<(String, &PointStatistic)> =
+        STATISTICS.iter().filter_map(|it| Some(((it.title)(&shown)?, it))).collect();
     html! {
         @if !has_figures { (figure(table, column, &unit)) }
         @for line in steps_in_words(table, column, true) { p { (text(&line)) } }
@@ -130,11 +143,7 @@ fn of_column(table: &MeasuredTable<'_>, column: usize, has_figures: bool) -> Mar
                 @for axis in &table.axes { th.number[axis.kind == AxisKind::Number] scope="col" { (text(axis.name)) } }
                 @for label in &table.labels { th scope="col" { (text(label)) } }
                 @if least != most || has_absent { th.number scope="col" { "values" } }
-                th.number scope="col" { @if most > 1 { "median" } @else { (text(&unit.label(&table.columns[column].name))) } }
-                @if has_intervals {
-                    th.number scope="col" { "95 % interval" }
-                    th.number scope="col" { "half width" }
-                }
+                @for (title, _) in &statistics { th.number scope="col" { (text(title)) } }
                 @if strip.is_some() { th scope="col" { "all measurements" } }
             } }
             tbody { @for (at, (point, sample)) in samples.iter().enumerate().take(POINTS) { tr {
@@ -147,13 +156,11 @@ fn of_column(table: &MeasuredTable<'_>, column: usize, has_figures: bool) -> Mar
                 }
                 @match sample {
                     None => {
-                        td.number { "–" }
-                        @if has_intervals { td.number { "–" } td.number { "–" } }
+                        @for _ in &statistics { td.number { "–" } }
                         @if strip.is_some() { td {} }
                     },
                     Some(sample) => {
-                        td.number { b { (unit.short(sample.median())) } }
-                        @if has_intervals { (interval(sample, &unit, until)) }
+                        @for (_, statistic) in &statistics { ((statistic.cell)(&shown, sample)) }
                         @if let Some((first, _)) = same { td.hint { "the same measurements as " (text(&point_label(table, first))) } }
                         @else if let Some(strip) = &strip { td { (strip.draw(&point.columns[column].values, sample, &unit)) } }
                     }
@@ -163,6 +170,64 @@ fn of_column(table: &MeasuredTable<'_>, column: usize, has_figures: bool) -> Mar
         @if samples.len() > POINTS { p.hint { "The first " (POINTS) " of " (counted(samples.len(), "point")) "." } }
     }
 }
+
+/// A column of measurements, as it is shown.
+struct ShownColumn<'a> {
+    title: String,
+    unit: &'a ShownUnit,
+    /// The number of measurements of the point that was measured most often.
+    most: usize,
+    has_intervals: bool,
+    until: Option<&'a Until>,
+}
+
+impl ShownColumn<'_> {
+    /// Whether an interval is narrow enough for replicates to end.
+    fn is_enough(&self, sample: &Measurements) -> bool {
+        self.until.is_none_or(|until| until.is_met_by(sample))
+    }
+}
+
+/// A statistic of the measurements at a point.
+struct PointStatistic {
+    /// The title of its column; `None` if it is not shown.
+    title: fn(&ShownColumn<'_>) -> Option<String>,
+    /// Its cell.
+    cell: fn(&ShownColumn<'_>, &Measurements) -> Markup,
+}
+
+/// The statistics of each point, in the order of their columns.
+const STATISTICS: [PointStatistic; 3] = [
+    PointStatistic {
+        title: |column| {
+            Some(if column.most > 1 { "median".to_owned() } else { column.title.clone() })
+        },
+        cell: |column, sample| html! { td.number { b { (column.unit.short(sample.median())) } } },
+    },
+    PointStatistic {
+        title: |column| column.has_intervals.then(|| "95 % interval".to_owned()),
+        cell: |column, sample| match sample.interval() {
+            Some([low, high]) => {
+                html! { td.number { (column.unit.short(low)) " – " (column.unit.short(high)) } }
+            }
+            None => html! { td.number { "–" } },
+        },
+    },
+    PointStatistic {
+        title: |column| column.has_intervals.then(|| "half width".to_owned()),
+        // It is marked if it is not narrow enough for replicates to end.
+        cell: |column, sample| {
+            let is_enough = column.is_enough(sample);
+            let mark = if is_enough { "" } else { " *" };
+            match sample.relative_half_width() {
+                Some(width) => html! {
+                    td.number.wide[width > WIDE || !is_enough] { "± " (percent_up(width)) " %" (mark) }
+                },
+                None => html! { td.number { "–" (mark) } },
+            }
+        },
+    },
+];
 
 /// A point in words.
 fn point_label(table: &MeasuredTable<'_>, point: &MeasuredPoint<'_>) -> String {
@@ -191,20 +256,6 @@ fn labels(table: &MeasuredTable<'_>, point: &MeasuredPoint<'_>) -> Markup {
             @if axis.kind == AxisKind::Number { td.number { (text(&grouped(table.label(point, at)))) } }
             @else { td title=[(axis.kind == AxisKind::Commit).then(|| axis.levels[point.levels[at]])] { (text(table.label(point, at))) } }
         }
-    }
-}
-
-/// The interval of a median. It is marked if it is not narrow enough for replicates to end.
-fn interval(sample: &Measurements, unit: &ShownUnit, until: Option<&Until>) -> Markup {
-    let is_enough = until.is_none_or(|until| until.is_met_by(sample));
-    let mark = if is_enough { "" } else { " *" };
-    html! {
-        @if let Some([low, high]) = sample.interval() {
-            td.number { (unit.short(low)) " – " (unit.short(high)) }
-            @if let Some(width) = sample.relative_half_width() {
-                td.number.wide[width > WIDE || !is_enough] { "± " (percent_up(width)) " %" (mark) }
-            } @else { td.number { "–" (mark) } }
-        } @else { td.number { "–" } td.number { "–" (mark) } }
     }
 }
 
@@ -497,9 +548,9 @@ fn rows_of<'a>(table: &'a MeasuredTable<'a>, axis: usize, column: usize) -> Vec<
         let level = others.remove(axis);
         if let Some(old) = bases.get(&others).copied() {
             let kind = if old.shares_calls(new, column) {
-                SideKind::SameCalls
+                ComparedSides::SameCalls
             } else {
-                SideKind::Measured(CONFIDENCE)
+                ComparedSides::measured(CONFIDENCE)
             };
             let values = [old, new].map(|point| &point.columns[column]);
             let compared = ComparedMedians::new(values, kind, THRESHOLD);
