@@ -21,7 +21,7 @@ use ce_model::exit::{Exit, Explain};
 use ce_model::humanize::{counted, parse_count};
 use ce_model::name::ComputationName;
 use ce_model::resources::parse_size;
-use ce_model::suggest::nearest;
+use ce_model::suggest::UnknownName;
 use ce_report::{self as report, CandidateTotals, say};
 use ce_storage::{
     Entry, KnownRepositories, Pins, Record, RepositoryRecord, Storage, StorageError, Survey,
@@ -241,8 +241,7 @@ impl Gc {
         });
         let known: HashSet<&ComputationName> = calls.collect();
         for name in self.only.iter().filter(|name| !known.contains(name)) {
-            let known: Vec<String> = known.iter().map(ToString::to_string).collect();
-            let hint = nearest(name.as_str(), &known).map(|it| format!("did you mean {it}?"));
+            let hint = UnknownName::new(name.as_str(), &known).meant();
             let hint = hint.unwrap_or_else(|| "ce log lists calls".to_owned());
             say("ce", &format_args!("warning: no call of {name} is recorded\n  try: {hint}"));
         }

@@ -14,7 +14,7 @@ use ce_evaluate::Evaluation;
 use ce_evaluate::session::{self, Error, Given, InputError, PointsFile, RangeError, for_each};
 use ce_git::Config;
 use ce_model::name::InputName;
-use ce_model::suggest::nearest;
+use ce_model::suggest::UnknownName;
 use ce_model::sweep::{self, Factor, Likeness, Lookalike};
 use ce_model::task::{RangedInput, RangedInputs, Task};
 use ce_model::template;
@@ -279,8 +279,8 @@ fn check_repositories(task: &Task, named: &[(String, PathBuf)]) -> Result<(), Er
             return Err(InputError::RepositoryTwice(name.clone()).into());
         }
         if !is_open && !known.contains(name) {
-            let (task, nearest) = (task.name.to_string(), nearest(name, &known));
-            return Err(InputError::UnknownRepository { task, name: name.clone(), nearest }.into());
+            let (task, repository) = (task.name.to_string(), UnknownName::new(name, known));
+            return Err(InputError::UnknownRepository { task, repository }.into());
         }
     }
     Ok(())

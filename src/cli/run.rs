@@ -28,7 +28,7 @@ use ce_git::{Config, Trees};
 use ce_model::exit::{Exit, Explain};
 use ce_model::humanize::{counted, quoted};
 use ce_model::plan::{PointSelection, SelectionError, SelectionFault};
-use ce_model::suggest::near;
+use ce_model::suggest::UnknownName;
 use ce_model::sweep::Factor;
 use ce_model::task::{RangedInputs, Task};
 use ce_queries::explain::Explanation;
@@ -457,12 +457,9 @@ impl Run {
                 continue;
             }
             if !text.contains('/') && !path.exists() {
-                let known =
-                    task.computations.iter().map(|it| it.name.to_string()).collect::<Vec<_>>();
-                let near = near(&text, &known).into_iter().cloned().collect();
-                return Err(
-                    SelectionError(vec![SelectionFault::NoTarget { text, near, known }]).into()
-                );
+                let known = task.computations.iter().map(|it| &it.name);
+                let unknown = SelectionFault::NoTarget(UnknownName::new(text, known));
+                return Err(SelectionError(vec![unknown]).into());
             }
             let name = named_call(storage, path)?;
             if !name.may_be_of_call() {

@@ -85,35 +85,39 @@ fn words(tokens: &[TokenTree]) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
+/// The type whose methods make a part of the advice of errors that contain it.
+const SUGGESTS: &str = "UnknownName";
+
 /// Reads what errors say to try from the tokens of all files.
 pub(crate) fn advice<'a>(files: impl Iterator<Item = &'a Vec<TokenTree>> + Clone) -> Hints {
-    let free = files.clone().flat_map(|tokens| functions(tokens)).collect();
+    let mut others: BTreeMap<_, _> = files.clone().flat_map(|tokens| functions(tokens)).collect();
+    let impls: Vec<_> = files.flat_map(|tokens| impls(tokens)).collect();
+    for (_, body) in impls.iter().filter(|(owner, _)| owner == SUGGESTS) {
+        others.extend(functions(body).into_iter().map(|(name, body)| (format!(".{name}"), body)));
+    }
     let mut hints =
         Hints { of_variants: BTreeMap::new(), of_others: BTreeMap::new(), owners: BTreeSet::new() };
-    for tokens in files {
-        for (at, _) in
-            tokens.iter().enumerate().filter(|(_, it)| ident(Some(it)).as_deref() == Some("impl"))
-        {
-            let Some(length) =
-                tokens[at..].iter().position(|it| group(Some(it), Delimiter::Brace).is_some())
-            else {
-                continue;
-            };
-            let Some(owner) = tokens[at..at + length].iter().rev().find_map(|it| ident(Some(it)))
-            else {
-                continue;
-            };
-            let body =
-                group(tokens.get(at + length), Delimiter::Brace).map(within).unwrap_or_default();
-            for (name, function) in functions(&body) {
-                if name.contains("hint") || name == "advice" {
-                    hints.add(&owner, &function, &free);
-                    hints.owners.insert(owner.clone());
-                }
+    for (owner, body) in impls {
+        for (name, function) in functions(&body) {
+            if name.contains("hint") || name == "advice" {
+                hints.add(&owner, &function, &others);
+                hints.owners.insert(owner.clone());
             }
         }
     }
     hints
+}
+
+/// The `impl` blocks among the items of a file: their types, and what is in them.
+fn impls(tokens: &[TokenTree]) -> Vec<(String, Vec<TokenTree>)> {
+    let is_impl = |at: &usize| ident(tokens.get(*at)).as_deref() == Some("impl");
+    let impls = (0..tokens.len()).filter(is_impl).filter_map(|at| {
+        let rest = &tokens[at..];
+        let length = rest.iter().position(|it| group(Some(it), Delimiter::Brace).is_some())?;
+        let owner = rest[..length].iter().rev().find_map(|it| ident(Some(it)))?;
+        Some((owner, group(rest.get(length), Delimiter::Brace).map(within)?))
+    });
+    impls.collect()
 }
 
 /// The functions among the items of a file or block, with their bodies.
@@ -131,7 +135,7 @@ fn is_type(token: Option<&TokenTree>) -> bool {
     ident(token).is_some_and(|name| name.starts_with(char::is_uppercase))
 }
 
-/// The functions that are called, but for those of types.
+/// The functions that are called, but for those of types; methods begin with a dot.
 fn calls(tokens: &[TokenTree]) -> Vec<String> {
     let mut found = Vec::new();
     for (at, token) in tokens.iter().enumerate() {
@@ -139,10 +143,9 @@ fn calls(tokens: &[TokenTree]) -> Vec<String> {
         let before = at.checked_sub(2).and_then(|at| tokens.get(at));
         if let Some(name) = at.checked_sub(1).and_then(|at| ident(tokens.get(at)))
             && group.delimiter() == Delimiter::Parenthesis
-            && !is(before, '.')
             && !(is(before, ':') && is_type(at.checked_sub(4).and_then(|at| tokens.get(at))))
         {
-            found.push(name);
+            found.push(if is(before, '.') { format!(".{name}") } else { name });
         }
         found.append(&mut calls(&within(group)));
     }

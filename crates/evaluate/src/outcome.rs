@@ -13,7 +13,7 @@ use ce_model::exit::{Exit, Explain};
 use ce_model::humanize::duration;
 use ce_model::plan::{CallId, PointsFault};
 use ce_model::resources::WrongAmount;
-use ce_model::sweep::{self, ExclusionFault, SheetProblem, TableFault};
+use ce_model::sweep::{ExclusionFault, SheetProblem, TableFault};
 use ce_model::system_hints;
 use ce_storage::records::{FailureFacts, FailureRecord, OutputSource};
 use ce_storage::{
@@ -331,9 +331,7 @@ impl Explain for PointsError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Sheet { problems, .. } => problems.first()?.fault.hint(),
-            Self::Fault(PointsFault::NoColumn { nearest, known, .. }) => {
-                Some(sweep::column_hint(nearest.as_deref(), known))
-            }
+            Self::Fault(PointsFault::NoColumn(unknown)) => Some(unknown.suggestion("columns")),
             Self::Fault(PointsFault::SameColumn(_)) => Some(
                 "rename it in the sheet, or the output in the file columns of the sweep".to_owned(),
             ),

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use ce_model::digest::{DIRTY, Digest, ObjectId};
 use ce_model::name::ComputationName;
 use ce_model::shared_text::SharedText;
-use ce_model::suggest::nearest;
+use ce_model::suggest::UnknownName;
 use ce_storage::records::{
     CallRecord, Execution, FailureRecord, Origin, Provenance, SuspensionState,
 };
@@ -240,8 +240,8 @@ pub fn why_none(storage: &Storage, filter: &Filter) -> Result<Option<String>, St
     if names.contains(wanted) {
         return Ok(None);
     }
-    let meant = nearest(wanted, &names.into_iter().collect::<Vec<_>>());
-    let meant = meant.map(|name| format!("; did you mean {name}?")).unwrap_or_default();
+    let meant = UnknownName::new(wanted, names).meant();
+    let meant = meant.map(|question| format!("; {question}")).unwrap_or_default();
     Ok(Some(format!("the storage has none of the computation {wanted}{meant}")))
 }
 

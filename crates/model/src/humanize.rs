@@ -22,8 +22,9 @@ pub fn counted_all(counts: &[(usize, &str)]) -> String {
 const MAX_LISTED: usize = 10;
 
 /// The first texts, and how many more there are.
-pub fn listed(texts: &[String]) -> String {
-    let first = texts[..texts.len().min(MAX_LISTED)].join(", ");
+pub fn listed<T: ToString>(texts: &[T]) -> String {
+    let first = texts.iter().take(MAX_LISTED).map(ToString::to_string);
+    let first = first.collect::<Vec<_>>().join(", ");
     match texts.len().saturating_sub(MAX_LISTED) {
         0 => first,
         more => format!("{first} and {more} more"),

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use crate::exit::Explain;
-use crate::suggest::nearest;
+use crate::suggest::UnknownName;
 
 /// The greatest number of inputs, and of outputs, of a computation: two digits count them.
 pub const MAX_ARITY: usize = 100;
@@ -48,13 +48,8 @@ pub enum SliceError {
     #[error("{0:?} is not the number of an output (0 to 99)")]
     Number(String),
     /// No output is called so.
-    #[error("{name:?} is no output: there {}", listed(names))]
-    Name {
-        /// The name.
-        name: String,
-        /// The names of all outputs.
-        names: Vec<String>,
-    },
+    #[error("{} is no output: there {}", .0, listed(&.0.known))]
+    Name(UnknownName),
     /// Several outputs are called so.
     #[error("{0:?} is the name of several outputs")]
     Ambiguous(String),
@@ -64,9 +59,7 @@ impl Explain for SliceError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Number(_) => Some("write a number up to 99, or the name of an output".to_owned()),
-            Self::Name { name, names } => {
-                nearest(name, names).map(|name| format!("did you mean {name}?"))
-            }
+            Self::Name(unknown) => unknown.meant(),
             Self::Ambiguous(_) => Some("write its number".to_owned()),
         }
     }
@@ -224,8 +217,8 @@ fn find(name: &str, names: &[String]) -> Result<u8, SliceError> {
         (Some((number, _)), None) => Ok(number),
         (Some(_), Some(_)) => Err(SliceError::Ambiguous(name.to_owned())),
         (None, _) => {
-            let names = names.iter().map(|it| without_slash(it).to_owned()).collect();
-            Err(SliceError::Name { name: name.to_owned(), names })
+            let names = names.iter().map(|it| without_slash(it));
+            Err(SliceError::Name(UnknownName::new(name, names)))
         }
     }
 }

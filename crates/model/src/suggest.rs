@@ -1,5 +1,50 @@
 //! Suggestions: the known names that are similar to a mistyped one.
 
+use std::fmt;
+
+/// A name that does not exist, and those that do. It is displayed in quotes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownName {
+    /// The name.
+    pub name: String,
+    /// All names that could have been meant.
+    pub known: Vec<String>,
+}
+
+/// The most names that a hint lists.
+const LISTED: usize = 20;
+
+impl UnknownName {
+    /// A name that is none of the known ones.
+    pub fn new<T: ToString>(name: impl Into<String>, known: impl IntoIterator<Item = T>) -> Self {
+        Self { name: name.into(), known: known.into_iter().map(|name| name.to_string()).collect() }
+    }
+
+    /// Asks for the most similar name: `did you mean NAME?`.
+    pub fn meant(&self) -> Option<String> {
+        nearest(&self.name, &self.known).map(|name| format!("did you mean {name}?"))
+    }
+
+    /// Suggests the most similar name, and lists the names that these things have, such as columns.
+    pub fn suggestion(&self, things: &str) -> String {
+        let meant = nearest(&self.name, &self.known);
+        let meant = meant.map(|name| format!("did you mean {name:?}? ")).unwrap_or_default();
+        let listed = self.known.iter().take(LISTED).map(|name| format!("{name:?}"));
+        let listed = listed.collect::<Vec<_>>().join(", ");
+        let more = match self.known.len().saturating_sub(LISTED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        format!("{meant}the {things} are {listed}{more}")
+    }
+}
+
+impl fmt::Display for UnknownName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.name)
+    }
+}
+
 /// Returns the name that a user may have meant.
 pub fn nearest(wanted: &str, names: &[String]) -> Option<String> {
     near(wanted, names).first().map(|name| (*name).clone())
@@ -85,6 +130,22 @@ fn is_within_word(wanted: &str, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_suggestion_names_what_may_be_meant_and_some_of_all() {
+        let unknown = UnknownName::new("tt", ["t", "s"]);
+        assert_eq!(unknown.to_string(), "\"tt\"");
+        assert_eq!(unknown.meant().as_deref(), Some("did you mean t?"));
+        assert_eq!(
+            unknown.suggestion("columns"),
+            "did you mean \"t\"? the columns are \"t\", \"s\""
+        );
+        let unknown = UnknownName::new("other", 0..30);
+        assert_eq!(unknown.meant(), None);
+        let suggestion = unknown.suggestion("inputs");
+        assert!(suggestion.starts_with("the inputs are \"0\", \"1\""), "{suggestion}");
+        assert!(suggestion.ends_with("\"18\", \"19\" and 10 more"), "{suggestion}");
+    }
 
     #[test]
     fn names_without_a_common_letter_are_not_near() {

@@ -14,7 +14,7 @@ use ce_model::humanize::{counted, listed};
 use ce_model::statistics::{
     self, CONFIDENCE, ChangeVerdict, ComparedSides, Estimate, Measurements, MedianChange,
 };
-use ce_model::suggest::nearest;
+use ce_model::suggest::UnknownName;
 use ce_model::sweep::{Better, CellValue, ColumnMeasure, REPLICATE, point_title};
 
 use crate::frame::{
@@ -126,22 +126,15 @@ pub struct MedianRules {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MedianError {
     /// No column has this name.
-    #[error("the table has no column {name:?}; there are {}", known.join(", "))]
-    NoColumn {
-        /// The name.
-        name: String,
-        /// The names that there are.
-        known: Vec<String>,
-    },
+    #[error("the table has no column {}; there are {}", .0, .0.known.join(", "))]
+    NoColumn(UnknownName),
     /// A column has no such text.
-    #[error("{by} has no level {level:?}; there are {}", listed(known))]
+    #[error("{by} has no level {level}; there are {}", listed(&level.known))]
     NoLevel {
         /// The column.
         by: String,
-        /// The text.
-        level: String,
-        /// The texts that there are.
-        known: Vec<String>,
+        /// The text, and those that there are.
+        level: UnknownName,
     },
     /// Several commits begin so.
     #[error("{by} has several levels that begin with {level:?}: {}", listed(known))]
@@ -189,14 +182,6 @@ pub enum MedianError {
     Nothing(Vec<String>),
 }
 
-/// Returns the advice for a name that is none of those known.
-fn hint_of_name(name: &str, known: &[String]) -> String {
-    match nearest(name, known) {
-        Some(nearest) => format!("did you mean {nearest}?"),
-        None => "give one of these names".to_owned(),
-    }
-}
-
 /// Describes in words the columns that there are.
 fn columns_in_words(names: &[String]) -> String {
     match names {
@@ -215,8 +200,9 @@ impl Explain for MedianError {
 
     fn hint(&self) -> Option<String> {
         Some(match self {
-            Self::NoColumn { name, known } => hint_of_name(name, known),
-            Self::NoLevel { level, known, .. } => hint_of_name(level, known),
+            Self::NoColumn(unknown) | Self::NoLevel { level: unknown, .. } => {
+                unknown.meant().unwrap_or_else(|| "give one of these names".to_owned())
+            }
             Self::SameLevel { .. } => "give an old and a new one, as NAME=OLD,NEW".to_owned(),
             Self::NoNumbers { .. } => "texts and digests are compared by ce diff".to_owned(),
             Self::NotNumber { .. } => {
@@ -414,8 +400,7 @@ impl<'a> SideComparison<'a> {
     fn found<'n>(&self, name: &'n str) -> Result<SideColumn<'n>, MedianError> {
         let places = self.frames.map(|frame| frame.place(name));
         if places == [None; 2] {
-            let known = self.names().into_iter().map(str::to_owned).collect();
-            return Err(MedianError::NoColumn { name: name.to_owned(), known });
+            return Err(MedianError::NoColumn(UnknownName::new(name, self.names())));
         }
         Ok(SideColumn { name, places })
     }
@@ -631,7 +616,7 @@ fn found_level(known: &[String], by: &str, level: &str) -> Result<String, Median
     match &begun[..] {
         _ if known.contains(&level) => Ok(level),
         [only] => Ok(only.clone()),
-        [] => Err(MedianError::NoLevel { by, level, known: known.to_vec() }),
+        [] => Err(MedianError::NoLevel { by, level: UnknownName::new(level, known) }),
         _ => Err(MedianError::ManyLevels { by, level, known: begun }),
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use ce_model::exit::{Exit, Explain};
 use ce_model::humanize::counted;
-use ce_model::suggest::nearest;
+use ce_model::suggest::UnknownName;
 use ce_model::system_hints;
 use ce_model::task::Task;
 use ce_storage::StorageError;
@@ -40,16 +40,12 @@ pub enum InputError {
         configured: bool,
     },
     /// The task has no input of this name.
-    #[error("the task {task} takes no input {name}")]
+    #[error("the task {task} takes no input {}", input.name)]
     UnknownInput {
         /// The name of the task.
         task: String,
-        /// The name of the input.
-        name: String,
-        /// The name of an input that the task takes and may be meant.
-        nearest: Option<String>,
-        /// The names of all inputs that it takes.
-        inputs: Vec<String>,
+        /// The name that the user gave, and those of all inputs.
+        input: UnknownName,
     },
     /// An input is not given, and has no default.
     #[error("the input {0} is not given, and has no default")]
@@ -94,14 +90,12 @@ pub enum InputError {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The task reads no repository of this name.
-    #[error("the task {task} reads no repository {name}")]
+    #[error("the task {task} reads no repository {}", repository.name)]
     UnknownRepository {
         /// The name of the task.
         task: String,
-        /// The name that the user gave.
-        name: String,
-        /// The name of a repository that the task reads and may be meant.
-        nearest: Option<String>,
+        /// The name that the user gave, and those of all repositories that it reads.
+        repository: UnknownName,
     },
     /// A repository is named more than once.
     #[error("the repository {0} is given twice")]
@@ -111,9 +105,8 @@ pub enum InputError {
 impl InputError {
     /// Returns the error for a name that no input of a task has.
     pub fn unknown(task: &Task, name: &str) -> Self {
-        let inputs: Vec<String> = task.inputs.iter().map(ToString::to_string).collect();
-        let (task, nearest) = (task.name.to_string(), nearest(name, &inputs));
-        Self::UnknownInput { task, name: name.to_owned(), nearest, inputs }
+        let input = UnknownName::new(name, &task.inputs);
+        Self::UnknownInput { task: task.name.to_string(), input }
     }
 }
 
@@ -141,12 +134,11 @@ impl Explain for InputError {
                     }
                 })
             }
-            Self::UnknownInput { nearest: None, inputs, .. } if !inputs.is_empty() => {
-                Some(format!("its inputs are {}", inputs.join(", ")))
-            }
-            Self::UnknownInput { nearest, .. } | Self::UnknownRepository { nearest, .. } => {
-                nearest.as_ref().map(|name| format!("did you mean {name}?"))
-            }
+            Self::UnknownInput { input, .. } => input.meant().or_else(|| match &input.known[..] {
+                [] => None,
+                inputs => Some(format!("its inputs are {}", inputs.join(", "))),
+            }),
+            Self::UnknownRepository { repository, .. } => repository.meant(),
             Self::NotGiven(name) => Some(format!("give {name}=FILE or -p {name}=TEXT")),
             Self::InputTwice(_) | Self::RepositoryTwice(_) => Some("give it once".to_owned()),
             Self::NoInput { .. } => {

@@ -21,6 +21,7 @@ pub use self::points::{
 };
 use crate::name::StorageName;
 use crate::resources::{Resources, WrongAmount};
+use crate::suggest::UnknownName;
 use crate::sweep::{BoundId, ExclusionFault, ProductFault, ReplicatesEnd, SweepPoint, SweepPoints};
 use crate::task::{
     ComputationId, FreeNames, InputId, NodeId, SweepId, Task, TaskFileId, TaskTreeId, Workflow,
@@ -202,15 +203,8 @@ pub enum PlanGrowth {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PointsFault {
     /// The body reads a name that is no column.
-    #[error("the points have no column {name:?}, which the body of the sweep reads")]
-    NoColumn {
-        /// The name.
-        name: String,
-        /// The most similar name of a column.
-        nearest: Option<String>,
-        /// The names of all columns.
-        known: Vec<String>,
-    },
+    #[error("the points have no column {0}, which the body of the sweep reads")]
+    NoColumn(UnknownName),
     /// A column of the points has the name of another column of the table.
     #[error("the points have a column {0:?}, which the table has, too")]
     SameColumn(String),

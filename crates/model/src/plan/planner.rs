@@ -13,6 +13,7 @@ use super::{
 };
 use crate::exit::Explain;
 use crate::name::{MemberPath, NameError, StorageName, TaskPath, TreeName};
+use crate::suggest::UnknownName;
 use crate::sweep::{
     self, BoundId, ColumnShape, DIRECTORY, ExclusionFault, REPLICATE, Replicates, STATUS, Sweep,
     SweepPoints,
@@ -595,11 +596,7 @@ fn columns(
     for name in sweep.gives() {
         let text = task.bound[name.index()].as_str();
         let Some(column) = points.column(text) else {
-            return Err(PointsFault::NoColumn {
-                name: text.to_owned(),
-                nearest: crate::suggest::nearest(text, points.names()),
-                known: points.names().to_vec(),
-            });
+            return Err(PointsFault::NoColumn(UnknownName::new(text, points.names())));
         };
         columns.push((name, column));
     }

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::exit::Explain;
 use crate::humanize::listed;
-use crate::suggest::{near, nearest};
+use crate::suggest::{UnknownName, near};
 use crate::sweep::{BoundId, REPLICATE, SweepPoints};
 use crate::task::{
     Computation, ComputationId, FreeNames, LabelPaths, NamedComputation, Node, NodeId, ROOT_LABEL,
@@ -309,25 +309,11 @@ pub struct PointSelection {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SelectionFault {
     /// No points have a column of this name.
-    #[error("no sweep has points with a name {name:?}")]
-    NoName {
-        /// The name.
-        name: String,
-        /// The most similar name of a column.
-        nearest: Option<String>,
-        /// The names of all columns.
-        known: Vec<String>,
-    },
+    #[error("no sweep has points with a name {0}")]
+    NoName(UnknownName),
     /// No call has this name.
-    #[error("the task has no call {text:?}")]
-    NoTarget {
-        /// The name.
-        text: String,
-        /// Similar names of calls, the most similar first.
-        near: Vec<String>,
-        /// The names of all calls.
-        known: Vec<String>,
-    },
+    #[error("the task has no call {0}")]
+    NoTarget(UnknownName),
     /// No point has this text.
     #[error("no point has {name}={text}")]
     NoText {
@@ -354,13 +340,14 @@ impl Explain for SelectionError {
 impl Explain for SelectionFault {
     fn hint(&self) -> Option<String> {
         let hint = match self {
-            Self::NoName { nearest: Some(name), .. } => format!("did you mean {name}?"),
-            Self::NoName { known, .. } if known.is_empty() => "leave out --where".to_owned(),
-            Self::NoName { known, .. } => format!("there are {}", listed(known)),
-            Self::NoTarget { near, .. } if !near.is_empty() => {
-                format!("did you mean {}?", listed(near))
-            }
-            Self::NoTarget { known, .. } => format!("there are {}", listed(known)),
+            Self::NoName(unknown) => unknown.meant().unwrap_or_else(|| match &unknown.known[..] {
+                [] => "leave out --where".to_owned(),
+                known => format!("there are {}", listed(known)),
+            }),
+            Self::NoTarget(UnknownName { name, known }) => match &near(name, known)[..] {
+                [] => format!("there are {}", listed(known)),
+                near => format!("did you mean {}?", listed(near)),
+            },
             Self::NoText { known, .. } if known.is_empty() => "leave out --where".to_owned(),
             Self::NoText { name, text, known } if text.contains('=') => {
                 let known = listed(known);
@@ -481,9 +468,7 @@ impl PointSelection {
         let mut faults = Vec::new();
         for (name, texts) in &self.texts {
             let Some(there) = seen.get(name) else {
-                let known: Vec<String> = seen.keys().cloned().collect();
-                let (name, nearest) = (name.clone(), nearest(name, &known));
-                faults.push(SelectionFault::NoName { name, nearest, known });
+                faults.push(SelectionFault::NoName(UnknownName::new(name, seen.keys())));
                 continue;
             };
             for text in texts.iter().filter(|text| !there.known.contains(*text)) {
@@ -523,9 +508,8 @@ impl RequestedNodes {
             let before = targets.nodes.len();
             targets.nodes.extend(found.map(|(node, _)| *node));
             if targets.nodes.len() == before {
-                let known = call_names(task);
-                let near = near(text, &known).into_iter().cloned().collect();
-                targets.unknown.push(SelectionFault::NoTarget { text: text.clone(), near, known });
+                let unknown = UnknownName::new(text, call_names(task));
+                targets.unknown.push(SelectionFault::NoTarget(unknown));
             }
         }
         targets.nodes.sort_unstable();

@@ -9,9 +9,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::points::{Decimal, SweepPoint, SweepPoints, column_hint, point_title};
+use super::points::{Decimal, SweepPoint, SweepPoints, point_title};
 use crate::exit::Explain;
-use crate::suggest::nearest;
+use crate::suggest::UnknownName;
 
 /// The deepest nesting of parentheses and signs.
 const MAX_DEPTH: usize = 64;
@@ -102,15 +102,8 @@ pub enum ConditionMistake {
     #[error("there are more than {MAX_DEPTH} parentheses and signs in each other")]
     TooDeep,
     /// The points have no such name.
-    #[error("the points have no {name:?}")]
-    NoName {
-        /// The name.
-        name: String,
-        /// The most similar one.
-        nearest: Option<String>,
-        /// The names that the points have.
-        known: Vec<String>,
-    },
+    #[error("the points have no {0}")]
+    NoName(UnknownName),
     /// A text is compared with a number.
     #[error("{0}, and is compared with a number")]
     Mixed(TextOperand),
@@ -189,9 +182,8 @@ impl Explain for ConditionFault {
                 "write a number such as 10, 0.5 or 1e3; a name that begins with a digit stands in braces"
             }
             ConditionMistake::TooDeep => "leave out some of them",
-            ConditionMistake::NoName { nearest, known, .. } => {
-                let hint = column_hint(nearest.as_deref(), known);
-                return Some(format!("{hint}; texts are in quotes"));
+            ConditionMistake::NoName(unknown) => {
+                return Some(format!("{}; texts are in quotes", unknown.suggestion("columns")));
             }
             ConditionMistake::Mixed(TextOperand::Quoted(_)) => {
                 "leave the quotes out: all texts of the other side are numbers"
@@ -543,9 +535,8 @@ impl Condition {
         for step in &self.steps {
             let ConditionOperation::Name(name) = &step.operation else { continue };
             let Some(number) = points.column(name) else {
-                let (nearest, known) = (nearest(name, points.names()), points.names().to_vec());
-                let name = name.to_string();
-                return Err(step.fault(ConditionMistake::NoName { name, nearest, known }));
+                let unknown = UnknownName::new(&**name, points.names());
+                return Err(step.fault(ConditionMistake::NoName(unknown)));
             };
             let column = || ConditionColumn::of(points, number);
             columns.entry(&**name).or_insert_with(column);

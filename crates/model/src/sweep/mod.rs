@@ -27,9 +27,7 @@ pub use self::output_table::{
     TableFault, TableRow, cell_values, fault_of_outputs, needs_contents,
 };
 pub use self::parameter_files::{NoDefaultText, ParameterFault, ParameterProblem, Parameters};
-pub use self::points::{
-    Likeness, Lookalike, SweepPoint, SweepPoints, column_hint, point_path, point_title,
-};
+pub use self::points::{Likeness, Lookalike, SweepPoint, SweepPoints, point_path, point_title};
 pub use self::product::{
     ExclusionFault, FactorFault, MAX_POINTS, ProductFault, REPLICATE, all_points, computed_points,
     points, product,
@@ -765,8 +763,6 @@ mod tests {
         assert_eq!(fault.hint(), Some(format!("did you mean \"t\"? {columns}")));
         let [fault] = &points.exclude(&parsed(Tsv, "other\n1\n"))[..] else { panic!() };
         assert_eq!(fault.hint().as_deref(), Some(columns));
-        let many: Vec<String> = (0..30).map(|number| number.to_string()).collect();
-        assert!(column_hint(None, &many).ends_with("\"18\", \"19\" and 10 more"));
     }
 
     #[test]

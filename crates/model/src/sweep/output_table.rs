@@ -9,12 +9,12 @@ use std::io::{self, Write};
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::points::{SweepPoints, column_hint, point_title, separators};
+use super::points::{SweepPoints, point_title, separators};
 use super::sheet::{SheetFault, json_fields, json_text};
 use super::{ColumnShape, TableColumn};
 use crate::digest::Sha1;
 use crate::exit::Explain;
-use crate::suggest::nearest;
+use crate::suggest::UnknownName;
 
 /// An output of the body of a sweep at a point.
 #[derive(Clone, Debug)]
@@ -45,15 +45,8 @@ pub enum TableFault {
     #[error("the table has two columns {0:?}")]
     SameColumn(String),
     /// There is no column of results with the name of that by which replicates end.
-    #[error("replicates end by the column {name:?}, which the results do not have")]
-    NoColumn {
-        /// The name.
-        name: String,
-        /// The most similar name of a column of results.
-        nearest: Option<String>,
-        /// The names of all of them.
-        known: Vec<String>,
-    },
+    #[error("replicates end by the column {0}, which the results do not have")]
+    NoColumn(UnknownName),
     /// There is no number at a point by which its replicates could end.
     #[error("replicates end by the column {column:?}, and at {point} {what}")]
     NoNumber {
@@ -69,9 +62,7 @@ pub enum TableFault {
 impl Explain for TableFault {
     fn hint(&self) -> Option<String> {
         let hint = match self {
-            Self::NoColumn { nearest, known, .. } => {
-                return Some(column_hint(nearest.as_deref(), known));
-            }
+            Self::NoColumn(unknown) => return Some(unknown.suggestion("columns")),
             Self::NoNumber { .. } => {
                 "let exec write one finite number as JSON spells it, such as 0.25 and not .25, or fail, and allow failed points"
             }
@@ -156,8 +147,7 @@ impl<'a> GatheredTable<'a> {
             Some(at) => of_points + at,
             None if self.outputs.iter().all(Option::is_none) => of_points,
             None => {
-                let (name, known) = (name.to_owned(), known.to_vec());
-                return Err(TableFault::NoColumn { nearest: nearest(&name, &known), name, known });
+                return Err(TableFault::NoColumn(UnknownName::new(name, known)));
             }
         };
         let number = |number: usize| {

@@ -16,7 +16,7 @@ use super::sheet::{
     named_fields, trimmed,
 };
 use crate::exit::Explain;
-use crate::suggest::nearest;
+use crate::suggest::UnknownName;
 
 /// The objects of a parameter file.
 #[derive(Debug, Default)]
@@ -55,12 +55,7 @@ pub enum ParameterFault {
     },
     /// A key is no input.
     #[error("the task has no such input")]
-    NoInput {
-        /// The most similar name of one.
-        nearest: Option<String>,
-        /// The names of all inputs.
-        inputs: Vec<String>,
-    },
+    NoInput(UnknownName),
     /// A list has no values.
     #[error("the list is empty")]
     EmptyList,
@@ -121,12 +116,7 @@ impl Explain for ParameterFault {
             Self::Json { .. } => {
                 "write objects such as {\"size\": [1, 2]}, all in one array or one after the other"
             }
-            Self::NoInput { nearest, inputs } => {
-                let meant = nearest.as_ref().map(|name| format!("did you mean {name:?}? "));
-                let meant = meant.unwrap_or_default();
-                let inputs: Vec<String> = inputs.iter().map(|it| format!("{it:?}")).collect();
-                return Some(format!("{meant}the inputs are {}", inputs.join(", ")));
-            }
+            Self::NoInput(unknown) => return Some(unknown.suggestion("inputs")),
             Self::EmptyList => {
                 "write a value, or leave the key out: then the input has its default"
             }
@@ -293,8 +283,8 @@ impl Parameters {
                 continue;
             }
             if !inputs.iter().any(|name| *name == **key) {
-                let (nearest, inputs) = (nearest(key, inputs), inputs.to_vec());
-                problems.add(number, Some(key), ParameterFault::NoInput { nearest, inputs });
+                let unknown = ParameterFault::NoInput(UnknownName::new(&**key, inputs));
+                problems.add(number, Some(key), unknown);
                 continue;
             }
             let column = self.names.iter().position(|name| *name == **key);

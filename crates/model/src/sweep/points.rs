@@ -200,21 +200,6 @@ pub fn point_path<'a, T: AsRef<str>>(values: impl Iterator<Item = (&'a str, T)>)
     parts.collect::<Vec<_>>().join("/")
 }
 
-/// The most columns that a hint names.
-const LISTED_COLUMNS: usize = 20;
-
-/// The hint for a column that points do not have: the one that may be meant, and those that they have.
-pub fn column_hint(nearest: Option<&str>, known: &[String]) -> String {
-    let meant = nearest.map(|name| format!("did you mean {name:?}? ")).unwrap_or_default();
-    let told: Vec<String> =
-        known.iter().take(LISTED_COLUMNS).map(|name| format!("{name:?}")).collect();
-    let more = match known.len().saturating_sub(told.len()) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    format!("{meant}the columns are {}{more}", told.join(", "))
-}
-
 /// The greatest number of pairs of a column that are reported.
 const MOST_LOOKALIKES: usize = 3;
 

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use super::Product;
 use super::condition::ConditionFault;
-use super::points::{SweepPoints, column_hint};
+use super::points::SweepPoints;
 use crate::exit::Explain;
-use crate::suggest::nearest;
+use crate::suggest::UnknownName;
 
 /// The greatest number of points of a product, before any are excluded.
 pub const MAX_POINTS: usize = 10_000_000;
@@ -50,15 +50,8 @@ pub enum FactorFault {
 #[non_exhaustive]
 pub enum ExclusionFault {
     /// The points do not have a column.
-    #[error("the points have no column {name:?}")]
-    NoColumn {
-        /// The name of the column.
-        name: String,
-        /// The most similar name of a column of the points.
-        nearest: Option<String>,
-        /// The names of all columns of the points.
-        known: Vec<String>,
-    },
+    #[error("the points have no column {0}")]
+    NoColumn(UnknownName),
     /// A row matches no point.
     #[error("no point is excluded by {pattern}")]
     NoMatch {
@@ -86,7 +79,7 @@ impl Explain for FactorFault {
 impl Explain for ExclusionFault {
     fn hint(&self) -> Option<String> {
         let hint = match self {
-            Self::NoColumn { nearest, known, .. } => column_hint(nearest.as_deref(), known),
+            Self::NoColumn(unknown) => unknown.suggestion("columns"),
             Self::NoMatch { .. } => {
                 "spell the values as the levels are spelled; an empty cell matches anything"
                     .to_owned()
@@ -205,11 +198,7 @@ impl SweepPoints {
         for name in exclusion.names() {
             match self.column(name) {
                 Some(column) => columns.push(column),
-                None => faults.push(ExclusionFault::NoColumn {
-                    name: name.clone(),
-                    nearest: nearest(name, self.names()),
-                    known: self.names().to_vec(),
-                }),
+                None => faults.push(ExclusionFault::NoColumn(UnknownName::new(name, self.names()))),
             }
         }
         if !faults.is_empty() {
@@ -333,7 +322,7 @@ fn excluding(
     let (wrong, unmatched): (Vec<_>, Vec<_>) = faults
         .unwrap_or_default()
         .into_iter()
-        .partition(|it| matches!(it, ExclusionFault::NoColumn { .. }));
+        .partition(|it| matches!(it, ExclusionFault::NoColumn(_)));
     if !wrong.is_empty() {
         return Err(wrong.into_iter().map(ProductFault::Exclusion).collect());
     }

@@ -6,7 +6,6 @@ use std::collections::HashSet;
 use std::num::NonZeroU32;
 
 use super::output_table::STATUS;
-use super::points::column_hint;
 use super::product::{ExclusionFault, FactorFault, ProductFault, REPLICATE, points};
 use super::sheet::SheetProblem;
 use super::{
@@ -15,7 +14,7 @@ use super::{
 use crate::exit::Explain;
 use crate::name::stem;
 use crate::slice::{SliceError, WrittenSlice};
-use crate::suggest::nearest;
+use crate::suggest::UnknownName;
 
 /// The directory of the factors.
 pub const FACTORS: &str = "factors";
@@ -223,7 +222,7 @@ fn place(product: &Product, fault: &ProductFault) -> (String, usize) {
             None => (REPLICATES.to_owned(), 0),
         },
         ProductFault::Factor(_) => (FACTORS.to_owned(), 0),
-        ProductFault::Exclusion(ExclusionFault::NoColumn { .. }) => (EXCLUDE.to_owned(), 1),
+        ProductFault::Exclusion(ExclusionFault::NoColumn(_)) => (EXCLUDE.to_owned(), 1),
         ProductFault::Condition(_) => (WHERE.to_owned(), 1),
         ProductFault::Exclusion(ExclusionFault::NoMatch { row, .. }) => {
             (EXCLUDE.to_owned(), row + 1)
@@ -424,10 +423,9 @@ fn until_fault(rules: &SweepRules, columns: &[TableColumn]) -> Option<SweepFault
     if known.iter().any(|column| column == name) {
         return None;
     }
-    let name = name.to_owned();
     Some(match has_rows {
-        true => SweepFault::UntilRows(name),
-        false => SweepFault::NoUntilColumn { nearest: nearest(&name, &known), name, known },
+        true => SweepFault::UntilRows(name.to_owned()),
+        false => SweepFault::NoUntilColumn(UnknownName::new(name, known)),
     })
 }
 
@@ -521,15 +519,8 @@ pub enum SweepFault {
     #[error("points have no results, by which their replicates could end")]
     UntilOfPoints,
     /// The table has no column of results by which the replicates could end.
-    #[error("the table has no column of results {name:?}")]
-    NoUntilColumn {
-        /// The name.
-        name: String,
-        /// The most similar name of a column of results.
-        nearest: Option<String>,
-        /// The names of all of them.
-        known: Vec<String>,
-    },
+    #[error("the table has no column of results {0}")]
+    NoUntilColumn(UnknownName),
     /// The column by which the replicates could end has many values for each of them.
     #[error("each replicate has many rows, by which it could not end: {0:?}")]
     UntilRows(String),
@@ -612,9 +603,7 @@ impl Explain for SweepFault {
                 "write a number above 0 and up to 100, with at most three decimals, such as ±5% or +-0.5%"
             }
             Self::UntilOfPoints => "write a number, or write it in the sweep that takes the points",
-            Self::NoUntilColumn { nearest, known, .. } => {
-                return Some(column_hint(nearest.as_deref(), known));
-            }
+            Self::NoUntilColumn(unknown) => return Some(unknown.suggestion("columns")),
             Self::UntilRows(_) => "take a column of one value, such as 00 seconds or 00 *",
             Self::OutputName(error) => return error.hint(),
             Self::Column(_) => "write a line such as 00 seconds, 00 * or 00 **",
