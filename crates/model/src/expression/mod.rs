@@ -24,7 +24,7 @@ use std::ops::{Index, Range};
 
 use self::definitions::FilePlaces;
 use self::grammar::{BareName, QuotedName, SliceText, WrittenLines};
-use self::sweeps::{file_number, unreadable};
+use self::sweeps::{file_number, rules, unreadable};
 use crate::name::{InputName, TaskPath};
 use crate::slice::{MAX_ARITY, Slice, WrittenSlice};
 use crate::sweep::{SWEEP_INPUTS, SWEEP_OUTPUTS, SweepRules};
@@ -505,6 +505,20 @@ impl Parsed<'_> {
             None => fault,
         };
         Mistake::at(self.source, self.byte(place), fault)
+    }
+
+    /// Reads the rules of a node.
+    ///
+    /// # Errors
+    ///
+    /// Returns everything that is wrong with them.
+    pub fn rules(&self, node: NodeId) -> Result<SweepRules, Vec<Mistake>> {
+        let (rules, faults) = rules(&self.text.expression[node].files);
+        if faults.is_empty() {
+            return Ok(rules);
+        }
+        let mistake = |(file, fault)| self.mistake_at(TextPlace { node, file: Some(file) }, fault);
+        Err(faults.into_iter().map(mistake).collect())
     }
 
     /// The mistakes of all that would not be read as it is written, since it has a line of a file: names, outputs, levels and rows.

@@ -109,7 +109,7 @@ pub fn rule_files(rules: &SweepRules) -> Vec<RuleFile> {
 pub(super) type FileFault = ((usize, usize), Fault);
 
 /// Reads the files of a node, which are in their order.
-fn rules(files: &[RuleFile]) -> (SweepRules, Vec<FileFault>) {
+pub(super) fn rules(files: &[RuleFile]) -> (SweepRules, Vec<FileFault>) {
     let (mut rules, mut faults) = (SweepRules::default(), Vec::new());
     for problem in factor_problems(files.iter().filter_map(RuleFile::factor)) {
         let number = files.iter().position(|file| *file.name == *problem.file);

@@ -16,7 +16,7 @@ use ce_model::sweep::NAMES;
 use ce_model::task::WORKFLOW_TEXT;
 
 use super::{EditError, make_parts, put_in_place, real, signatures, write_error};
-use crate::load::{self, LoadError, Written};
+use crate::load::{self, LoadError, WrittenDirectories};
 
 /// The form of a workflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ pub fn convert(dir: &Path, form: WorkflowForm, force: Force) -> Result<Vec<Strin
 
 fn to_text(dir: &Path, force: Force) -> Result<Vec<String>, EditError> {
     let task = &real(dir)?;
-    let Written { mut text, mut unread } = load::written(dir)?;
+    let WrittenDirectories { mut text, mut unread, .. } = load::written(dir)?;
     let Some(inputs) = text.inputs.clone() else {
         let source = io::ErrorKind::NotFound.into();
         return Err(EditError::Read { path: task.join("inputs"), source });
@@ -167,7 +167,7 @@ fn to_directories(dir: &Path, source: &str, force: Force) -> Result<Vec<String>,
     put_in_place(task, parts, &[WORKFLOW_TEXT], |aside| {
         make_parts(aside, &layout, &inputs, defaults)
             .map_err(|source| write_error(aside, source))?;
-        let Written { text: mut written, unread } = load::written(aside)?;
+        let WrittenDirectories { text: mut written, unread, .. } = load::written(aside)?;
         for expression in [&mut written.expression, &mut expression] {
             drop_default_labels(expression, &signatures);
         }

@@ -215,8 +215,6 @@ impl Checkout {
 }
 
 impl TaskSource for Checkout {
-    type Dir = TreePath;
-
     fn commit(&mut self) -> Result<ObjectId, LoadFault> {
         // A task that was never committed has no tree in the commit.
         match self.uncommitted {
@@ -231,11 +229,7 @@ impl TaskSource for Checkout {
         self.snapshot.task()
     }
 
-    fn place(&self, dir: &TreePath) -> PathBuf {
-        self.snapshot.place(dir)
-    }
-
-    fn find(&mut self, dir: &TreePath, name: &str) -> Result<Located<TreePath>, LoadFault> {
+    fn find(&mut self, dir: &TreePath, name: &str) -> Result<Located, LoadFault> {
         TaskSource::find(&mut self.snapshot, dir, name)
     }
 

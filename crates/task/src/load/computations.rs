@@ -8,6 +8,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use ce_files::walk::{GrantError, TrustedLinks, open_device, open_granted};
+use ce_git::TreePath;
 use ce_model::access::{Access, Rule, RuleError};
 use ce_model::declaration::{self, Declaration};
 use ce_model::name::{ComputationName, NameError, check_input, check_output};
@@ -32,8 +33,8 @@ pub(super) struct Library<'a, S: TaskSource> {
 }
 
 /// The place of a computation.
-pub(super) enum CodePlace<D> {
-    Directory(D),
+pub(super) enum CodePlace {
+    Directory(TreePath),
     /// The name of its file in the library.
     File(String),
 }
@@ -128,7 +129,7 @@ impl<'a, S: TaskSource> Library<'a, S> {
 
     fn read(
         &mut self,
-        dir: &S::Dir,
+        dir: &TreePath,
         name: ComputationName,
         findings: &mut Problems,
     ) -> Option<(Computation, Vec<WrittenLine>)> {
@@ -146,7 +147,7 @@ impl<'a, S: TaskSource> Library<'a, S> {
 
     fn read_file(
         &mut self,
-        library: &S::Dir,
+        library: &TreePath,
         file: String,
         name: ComputationName,
         findings: &mut Problems,
@@ -182,10 +183,10 @@ fn computation(
 /// Finds the computation with this name among the names in the library. [`LoadFault::Missing`] if there is none.
 pub(super) fn locate<S: TaskSource>(
     source: &mut S,
-    library: &S::Dir,
+    library: &TreePath,
     entries: &[String],
     name: &str,
-) -> Result<CodePlace<S::Dir>, LoadFault> {
+) -> Result<CodePlace, LoadFault> {
     let directory = match source.find(library, name) {
         Ok(Located::Directory { dir, .. }) => Some(dir),
         Ok(Located::File { .. }) | Err(LoadFault::Missing | LoadFault::NotADirectory) => None,
@@ -215,16 +216,16 @@ pub(crate) fn name_of_file(file: &str) -> Option<&str> {
     if file.ends_with('~') { None } else { Path::new(file).file_stem()?.to_str() }
 }
 
-fn is_declared<S: TaskSource>(source: &mut S, dir: &S::Dir, name: &str) -> bool {
+fn is_declared<S: TaskSource>(source: &mut S, dir: &TreePath, name: &str) -> bool {
     source.read(dir, name).is_ok_and(|contents| declaration::sign(&contents).is_some())
 }
 
-fn is_executable<S: TaskSource>(source: &mut S, dir: &S::Dir, name: &str) -> bool {
+fn is_executable<S: TaskSource>(source: &mut S, dir: &TreePath, name: &str) -> bool {
     matches!(source.find(dir, name), Ok(Located::File { executable: true }))
 }
 
 /// The names in a directory, in order.
-pub(super) fn entries<S: TaskSource>(source: &mut S, dir: &S::Dir) -> Vec<String> {
+pub(super) fn entries<S: TaskSource>(source: &mut S, dir: &TreePath) -> Vec<String> {
     let names = source.list(dir).unwrap_or_default().into_iter();
     let mut names: Vec<String> = names.filter_map(|name| name.into_string().ok()).collect();
     names.sort_unstable();
@@ -234,7 +235,7 @@ pub(super) fn entries<S: TaskSource>(source: &mut S, dir: &S::Dir) -> Vec<String
 /// Reads the names of the inputs and outputs of a computation in a directory, and what it may access.
 fn signature<S: TaskSource>(
     source: &mut S,
-    dir: &S::Dir,
+    dir: &TreePath,
     place: &Path,
     findings: &mut Problems,
 ) -> Description {
@@ -250,7 +251,7 @@ fn signature<S: TaskSource>(
 /// The same of an exported computation, which may be one file.
 pub(super) fn exported<S: TaskSource>(
     source: &mut S,
-    dir: &S::Dir,
+    dir: &TreePath,
     findings: &mut Problems,
 ) -> Description {
     if ["inputs", "outputs"].iter().any(|file| source.find(dir, file).is_ok()) {
@@ -316,7 +317,7 @@ fn place(name: &ComputationName) -> PathBuf {
 /// The lines of a file, which exists.
 fn file_lines<S: TaskSource>(
     source: &mut S,
-    dir: &S::Dir,
+    dir: &TreePath,
     file: &str,
     path: &Path,
     findings: &mut Problems,
@@ -352,7 +353,7 @@ fn list_of(
 const EXEC: &str = "exec";
 
 /// Checks that `exec` can be executed from an export of its directory.
-fn executable<S: TaskSource>(source: &mut S, dir: &S::Dir) -> Result<(), LoadFault> {
+fn executable<S: TaskSource>(source: &mut S, dir: &TreePath) -> Result<(), LoadFault> {
     match source.find(dir, EXEC)? {
         _ if !source.holds(dir, EXEC)? => Err(LoadFault::Elsewhere),
         Located::File { executable: true } => Ok(()),
@@ -368,7 +369,7 @@ pub(super) const ACCESS_FILE: &str = "access";
 /// inputs, if these are known.
 fn read_access<S: TaskSource>(
     source: &mut S,
-    dir: &S::Dir,
+    dir: &TreePath,
     place: &Path,
     inputs: Option<&[String]>,
     findings: &mut Problems,
@@ -498,20 +499,23 @@ pub(super) struct SharedLines {
     pub(super) reported: HashSet<(PathBuf, usize)>,
 }
 
-/// Reads the file in the directory of a node or computation, which exists.
-pub(super) fn read_resources<S: TaskSource>(
-    source: &mut S,
-    dir: &S::Dir,
+/// Reads the file in the directory of a computation, which exists.
+fn read_resources(
+    source: &mut impl TaskSource,
+    dir: &TreePath,
     findings: &mut Problems,
 ) -> Vec<WrittenLine> {
-    let (path, _) = source.line(dir, RESOURCES_FILE, 0);
+    let path = dir.place().join(RESOURCES_FILE);
     let lines = file_lines(source, dir, RESOURCES_FILE, &path, findings).unwrap_or_default();
-    let lines = lines.into_iter();
-    let lines = lines.map(|(line, text)| (source.line(dir, RESOURCES_FILE, line).1, text));
-    parse_resources(&path, lines.collect(), findings)
+    parse_resources(&path, lines, findings)
 }
 
-fn parse_resources(path: &Path, lines: NumberedLines, findings: &mut Problems) -> Vec<WrittenLine> {
+/// Reads the lines of a file `resources`.
+pub(super) fn parse_resources(
+    path: &Path,
+    lines: NumberedLines,
+    findings: &mut Problems,
+) -> Vec<WrittenLine> {
     let mut found: Vec<WrittenLine> = Vec::new();
     for (line, text) in lines.into_iter().filter(is_no_comment) {
         let first = |resource| found.iter().find(|it| it.resource == resource).map(|it| it.line);

@@ -5,6 +5,7 @@
 //! node, and a link may not lead out of the repository. Does not know the storage.
 
 mod bind;
+mod check;
 mod checkout;
 mod computations;
 mod nodes;
@@ -15,16 +16,17 @@ mod sweep_files;
 mod task_cache;
 mod text_workflow;
 mod values;
-mod workflow_as_written;
-mod workflow_directories;
+mod written;
+mod written_directories;
 
 pub use self::bind::bind;
 pub(crate) use self::computations::name_of_file;
 pub use self::problems::{
     Exposed, LoadFault, Problem, ResourceFault, Warning, WarningKind, listed,
 };
+pub use self::text_workflow::written_text;
 pub use self::values::DeferredFiles;
-pub use self::workflow_as_written::{Written, written, written_text};
+pub use self::written_directories::{WrittenDirectories, written};
 pub use ce_model::task::Uncommitted;
 
 use std::collections::{BTreeSet, HashMap};
@@ -39,7 +41,7 @@ use ce_git::{Changes, Config, HeadError, Heads, Kind, Snapshot, SnapshotError};
 use ce_model::access::Access;
 use ce_model::digest::ObjectId;
 use ce_model::exit::{Exit, Explain};
-use ce_model::expression::{Mistake, Parsed};
+use ce_model::expression::Mistake;
 use ce_model::leftovers::is_leftover;
 use ce_model::name::{ComputationName, InputName, TaskName};
 use ce_model::suggest::{near, nearest};
@@ -49,15 +51,15 @@ use ce_model::task::{
 };
 use ce_model::text_file::TextError;
 
+use self::check::{LoadedWorkflow, WorkflowCheck};
 use self::checkout::Checkout;
 use self::computations::{Library, SharedLines};
 use self::nodes::NodeReader;
 use self::problems::Problems;
 use self::source::{TaskSource, parse_lines};
 use self::task_cache::Dependencies;
-use self::text_workflow::TextSource;
 use self::values::{TaskFiles, TaskTrees};
-use self::workflow_directories::{LoadedWorkflow, WorkflowWalk};
+use self::written::WrittenWorkflow;
 
 /// The parts of a task that are its workflow, in one form or the other.
 const OWN: [&str; 4] = [WORKFLOW, INPUTS, DEFAULTS, WORKFLOW_TEXT];
@@ -349,12 +351,15 @@ fn read(
     let commit = findings.note(here, source.commit());
     let name = findings.note(here, name(real));
     let expression = match text_workflow::contents(source, &mut findings) {
-        None => Some(read_expression(source, None, &mut findings)),
+        None => {
+            let written = written_directories::read(source, &mut findings);
+            let written = WrittenWorkflow::Directories(&written);
+            Some(read_expression(source, written, &mut findings))
+        }
         Some(None) => None,
         Some(Some(text)) => text_workflow::parsed(&text, &mut findings).map(|parsed| {
-            let mut text = TextSource::new(source, &parsed);
-            let mut read = read_expression(&mut text, Some(&parsed), &mut findings);
-            text.locate(&mut findings);
+            let mut read = read_expression(source, WrittenWorkflow::Text(&parsed), &mut findings);
+            text_workflow::warn_of_unneeded(&parsed, &mut findings);
             if let Some(workflow) = &mut read.workflow {
                 text_workflow::shorten_places(&mut workflow.sweeps);
             }
@@ -415,27 +420,31 @@ struct ReadExpression {
     workflow: Option<LoadedWorkflow>,
 }
 
-/// Reads the inputs of a task and its expression, from a text or from directories.
-fn read_expression<S: TaskSource>(
-    source: &mut S,
-    text: Option<&Parsed<'_>>,
+/// Reads the inputs of a task and what its workflow refers to, and checks the workflow.
+fn read_expression(
+    source: &mut impl TaskSource,
+    written: WrittenWorkflow<'_>,
     findings: &mut Problems,
 ) -> ReadExpression {
     let mut files = TaskFiles::default();
-    let inputs = match text {
-        Some(parsed) => Some(text_workflow::inputs(parsed)),
-        None => inputs(source, findings),
-    };
-    let defaults = match text {
-        Some(parsed) => files.written_defaults(source, parsed, findings),
-        None => files.defaults(source, inputs.as_deref().unwrap_or_default(), findings),
+    let (inputs, defaults) = match written {
+        WrittenWorkflow::Text(parsed) => {
+            let defaults = files.written_defaults(source, parsed, findings);
+            (Some(parsed.text.inputs.clone().unwrap_or_default()), defaults)
+        }
+        WrittenWorkflow::Directories(_) => {
+            let inputs = inputs(source, findings);
+            let names = inputs.as_deref().unwrap_or_default();
+            let defaults = files.defaults(source, names, findings);
+            (inputs, defaults)
+        }
     };
     let shared = SharedLines::of_task(source, computations::names, findings);
     let mut library = Library::new(source);
     let mut trees = TaskTrees::default();
     let leaves = (&mut files, &mut trees, shared);
-    let nodes = NodeReader::new(inputs.as_deref(), leaves, &mut library, findings);
-    let workflow = WorkflowWalk::new(nodes).load();
+    let nodes = NodeReader::new(written, inputs.as_deref(), leaves, &mut library, findings);
+    let workflow = WorkflowCheck::new(nodes).load();
     let (files, mut computations) = (files.into_files(), library.into_computations());
     let written = computations.iter().flat_map(|it| it.access.writes()).map(Path::to_owned);
     let written: Vec<PathBuf> = written.collect::<BTreeSet<_>>().into_iter().collect();
@@ -498,7 +507,7 @@ fn any_inputs(source: &mut impl TaskSource) -> Option<Vec<InputName>> {
     let mut problems = Problems::default();
     match text_workflow::contents(source, &mut problems) {
         Some(text) => text_workflow::parsed(&text?, &mut problems)
-            .map(|parsed| text_workflow::inputs(&parsed)),
+            .map(|parsed| parsed.text.inputs.unwrap_or_default()),
         None => inputs(source, &mut problems),
     }
 }

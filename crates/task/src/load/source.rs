@@ -1,6 +1,6 @@
-//! The sources of a task: a commit, what a work tree would become as a commit, or a text.
+//! The sources of a task: a commit, or what a work tree would become as a commit.
 //!
-//! All return the same for the same task. They return handles of directories, so that no long path
+//! Both return the same for the same task. They return handles of directories, so that no long path
 //! is resolved from its beginning, however deep a workflow is.
 
 use std::ffi::{OsStr, OsString};
@@ -14,10 +14,9 @@ use ce_git::{
 };
 use ce_model::digest::ObjectId;
 use ce_model::name::TreeName;
-use ce_model::task::{FileContents, NodeId, RecordedTree};
+use ce_model::task::{FileContents, RecordedTree};
 use ce_model::text_file::{self, TextError};
 
-use super::WORKFLOW;
 use super::problems::LoadFault;
 
 /// The greatest size of a file that is read whole, in bytes.
@@ -29,8 +28,6 @@ const MAX_POINTS_SIZE: u64 = text_file::MAX_POINTS_FILE as u64;
 /// The identity of a directory, however it is reached.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Identity {
-    /// The node of a text.
-    Node(NodeId),
     /// The number of the place of a directory.
     Place(u32),
     /// The Git tree of a directory without links, which means the same everywhere.
@@ -39,11 +36,11 @@ pub(super) enum Identity {
 
 /// An entry of a directory.
 #[derive(Debug)]
-pub(super) enum Located<D> {
+pub(super) enum Located {
     /// A directory.
     Directory {
         /// The directory.
-        dir: D,
+        dir: TreePath,
         /// Its identity.
         identity: Identity,
     },
@@ -69,79 +66,43 @@ pub(super) struct SourceVersion {
 
 /// A source of a task.
 pub(super) trait TaskSource {
-    /// A handle of a directory.
-    type Dir: Clone;
-
     /// Returns the commit of the task.
     fn commit(&mut self) -> Result<ObjectId, LoadFault>;
 
     /// Returns the directory of the task.
-    fn task(&mut self) -> Result<Self::Dir, LoadFault>;
-
-    /// Returns the real path of a directory, relative to the task.
-    fn place(&self, dir: &Self::Dir) -> PathBuf;
-
-    /// Returns the place of a directory that a message names when the task has been loaded.
-    fn shown_place(&self, dir: &Self::Dir) -> PathBuf {
-        self.place(dir)
-    }
-
-    /// The path, relative to the task, and the number of a line of a file in a directory. Line zero is the whole file.
-    fn line(&self, dir: &Self::Dir, name: &str, line: usize) -> (PathBuf, usize) {
-        (self.place(dir).join(name), line)
-    }
-
-    /// The inputs of a node of which this is the directory, each with its label if one is written, if their order alone says which
-    /// inputs they fill. Then they are found by their numbers.
-    fn arguments(&mut self, _: &Self::Dir) -> Option<Vec<Option<String>>> {
-        None
-    }
-
-    /// The name of the root of the workflow in the directory of the task.
-    fn root(&self) -> &'static str {
-        WORKFLOW
-    }
-
-    /// The names that stand for expressions.
-    fn defined(&self) -> Vec<String> {
-        Vec::new()
-    }
+    fn task(&mut self) -> Result<TreePath, LoadFault>;
 
     /// Returns the entry with this name in a directory, following links.
-    fn find(&mut self, dir: &Self::Dir, name: &str) -> Result<Located<Self::Dir>, LoadFault>;
+    fn find(&mut self, dir: &TreePath, name: &str) -> Result<Located, LoadFault>;
 
     /// Whether the entry with this name in a directory, following links, is in that directory.
-    fn holds(&mut self, dir: &Self::Dir, name: &str) -> Result<bool, LoadFault>;
+    fn holds(&mut self, dir: &TreePath, name: &str) -> Result<bool, LoadFault>;
 
     /// Lists the names in a directory, in any order.
-    fn list(&mut self, dir: &Self::Dir) -> Result<Vec<OsString>, LoadFault>;
+    fn list(&mut self, dir: &TreePath) -> Result<Vec<OsString>, LoadFault>;
 
     /// Returns the contents of a file of at most so many bytes, following links.
-    fn read_at_most(
-        &mut self,
-        dir: &Self::Dir,
-        name: &str,
-        most: u64,
-    ) -> Result<Vec<u8>, LoadFault>;
+    fn read_at_most(&mut self, dir: &TreePath, name: &str, most: u64)
+    -> Result<Vec<u8>, LoadFault>;
 
     /// Returns the contents of a file of at most 1 MiB, following links.
-    fn read(&mut self, dir: &Self::Dir, name: &str) -> Result<Vec<u8>, LoadFault> {
+    fn read(&mut self, dir: &TreePath, name: &str) -> Result<Vec<u8>, LoadFault> {
         self.read_at_most(dir, name, MAX_SIZE)
     }
 
     /// The same of a file with points of a sweep, or a text, of at most 64 MiB.
-    fn read_points(&mut self, dir: &Self::Dir, name: &str) -> Result<Vec<u8>, LoadFault> {
+    fn read_points(&mut self, dir: &TreePath, name: &str) -> Result<Vec<u8>, LoadFault> {
         self.read_at_most(dir, name, MAX_POINTS_SIZE)
     }
 
     /// Returns the version of the computation in a directory.
-    fn version(&mut self, dir: &Self::Dir) -> Result<SourceVersion, LoadFault>;
+    fn version(&mut self, dir: &TreePath) -> Result<SourceVersion, LoadFault>;
 
     /// Returns the version of the computation in a file with this name in a directory, following links.
-    fn file_version(&mut self, dir: &Self::Dir, name: &str) -> Result<SourceVersion, LoadFault>;
+    fn file_version(&mut self, dir: &TreePath, name: &str) -> Result<SourceVersion, LoadFault>;
 
     /// Finds the contents of the file with this name in a directory, following links.
-    fn contents(&mut self, dir: &Self::Dir, name: &str) -> Result<FileContents, LoadFault>;
+    fn contents(&mut self, dir: &TreePath, name: &str) -> Result<FileContents, LoadFault>;
 
     /// The fault of a file of the task that is not there, given by its path.
     fn missing_file(&mut self, path: &str) -> LoadFault {
@@ -156,7 +117,7 @@ pub(super) trait TaskSource {
     fn changes(&mut self) -> Result<Changes, LoadFault>;
 
     /// Enters a directory.
-    fn enter(&mut self, dir: &Self::Dir, name: &str) -> Result<Self::Dir, LoadFault> {
+    fn enter(&mut self, dir: &TreePath, name: &str) -> Result<TreePath, LoadFault> {
         match self.find(dir, name)? {
             Located::Directory { dir, .. } => Ok(dir),
             Located::File { .. } => Err(LoadFault::NotADirectory),
@@ -195,8 +156,6 @@ pub(super) fn object(file: &LfsFile) -> Result<PathBuf, AbsentLfsObject> {
 }
 
 impl TaskSource for Snapshot {
-    type Dir = TreePath;
-
     fn commit(&mut self) -> Result<ObjectId, LoadFault> {
         Ok(Self::commit(self)?)
     }
@@ -205,11 +164,7 @@ impl TaskSource for Snapshot {
         Ok(Self::find(self, Path::new(""))?)
     }
 
-    fn place(&self, dir: &TreePath) -> PathBuf {
-        dir.place()
-    }
-
-    fn find(&mut self, dir: &TreePath, name: &str) -> Result<Located<TreePath>, LoadFault> {
+    fn find(&mut self, dir: &TreePath, name: &str) -> Result<Located, LoadFault> {
         let dir = self.entry(dir, OsStr::new(name))?;
         if let Kind::File { executable } = dir.kind() {
             return Ok(Located::File { executable });

@@ -1,85 +1,76 @@
 //! Reading the nodes of sweeps: their files, which names they bind, and whether their rules fit their bodies.
 
 use std::collections::{BTreeSet, HashSet};
-use std::path::Path;
 
 use ce_model::resources::ResourceLines;
 use ce_model::sweep::{
-    self, BoundId, DIRECTORY, Product, RuleProblem, SWEEP_OUTPUTS, ScopeId, Sweep,
+    self, BoundId, DIRECTORY, EXCLUDE, FACTORS, Product, RuleProblem, SWEEP_OUTPUTS, ScopeId,
+    Sweep, SweepRules,
 };
 use ce_model::task::{Argument, Node, NodeId, SweepId, TREE_OUTPUTS, TaskParts, VALUE, origins};
 
-use super::nodes::{NodeEntries, NodeReader, OpenNode};
+use super::nodes::{NodeReader, OpenNode};
 use super::problems::WarningKind;
 use super::source::TaskSource;
-use super::sweep_files::{SweepFiles, sweep_files};
+use super::written::NodePlace;
 
-impl<S: TaskSource> NodeReader<'_, '_, S> {
-    /// Reads the files of a sweep or a node `points`.
-    pub(super) fn sweep_files(
-        &mut self,
-        dir: &S::Dir,
-        entries: &NodeEntries,
-        label: &str,
-    ) -> SweepFiles {
-        let files = sweep_files(self.library.source, dir, &entries.0, self.findings);
-        SweepFiles { label: label.into(), ..files }
-    }
-
-    /// Reads a node `points`.
+impl<'a, S: TaskSource> NodeReader<'a, '_, S> {
+    /// Makes a node `points`.
     pub(super) fn points(
         &mut self,
-        dir: &S::Dir,
-        entries: &NodeEntries,
+        place: &NodePlace<'a>,
         label: &str,
+        rules: &SweepRules,
     ) -> Option<Node> {
-        let files = self.sweep_files(dir, entries, label);
-        if files.is_wrong {
-            return None;
-        }
-        let place = self.library.source.place(dir);
-        self.are_right(&place, files.rules.points_problems()).then_some(())?;
-        self.warn_of_no_points(&place, &files.rules.product);
-        Some(Node::Points(self.add_sweep(Sweep::new(files.label, place, files.rules.product), &[])))
+        self.are_right(place, rules.points_problems()).then_some(())?;
+        self.warn_of_no_points(place, &rules.product);
+        let sweep = Sweep::new(label.into(), place.path(), rules.product.clone());
+        Some(Node::Points(self.add_sweep(sweep, &[])))
     }
 
     /// Returns the scope of the body of a sweep, which binds the names of its points. `None` if there are problems without
-    /// which the body cannot be read.
+    /// which the body cannot be checked.
     pub(super) fn body_scope(
         &mut self,
-        dir: &S::Dir,
+        place: &NodePlace<'a>,
         scope: ScopeId,
-        files: &SweepFiles,
+        rules: &SweepRules,
         is_computed: bool,
     ) -> Option<ScopeId> {
-        if files.is_wrong {
-            return None;
-        }
-        let inputs = self.inputs.unwrap_or_default();
-        match self.scopes.body(scope, &files.rules, is_computed, inputs) {
+        match self.scopes.body(scope, rules, is_computed, self.inputs.unwrap_or_default()) {
             Ok(scope) => Some(scope),
             Err(problems) => {
-                let place = self.library.source.place(dir);
-                self.are_right(&place, problems);
+                self.are_right(place, problems);
                 None
             }
         }
     }
 
-    /// Warns if rules leave out all points.
-    fn warn_of_no_points(&mut self, place: &Path, product: &Product) {
-        let file = if product.condition.is_some() { sweep::WHERE } else { sweep::EXCLUDE };
-        if product.leaves_out() && sweep::points(product).is_ok_and(|points| points.is_empty()) {
-            self.findings.warning(&place.join(file), WarningKind::NoPoints);
+    /// Warns of levels that look alike, and are different texts.
+    pub(super) fn warn_of_lookalikes(&mut self, place: &NodePlace<'a>, product: &Product) {
+        let factors = product.factors.iter();
+        let factors = factors.map(|it| (format!("{FACTORS}/{}", it.file), &it.points));
+        let excluded = product.exclude.iter().map(|points| (EXCLUDE.to_owned(), points));
+        for (file, points) in factors.chain(excluded) {
+            for lookalike in points.lookalikes() {
+                place.warn(&file, WarningKind::Lookalike(lookalike), self.findings);
+            }
         }
     }
 
-    /// Adds problems of a node in this place. Returns true if there are none.
-    fn are_right(&mut self, place: &Path, problems: Vec<RuleProblem>) -> bool {
+    /// Warns if rules leave out all points.
+    fn warn_of_no_points(&mut self, place: &NodePlace<'a>, product: &Product) {
+        let file = if product.condition.is_some() { sweep::WHERE } else { EXCLUDE };
+        if product.leaves_out() && sweep::points(product).is_ok_and(|points| points.is_empty()) {
+            place.warn(file, WarningKind::NoPoints, self.findings);
+        }
+    }
+
+    /// Adds problems of the rules of a node. Returns true if there are none.
+    fn are_right(&mut self, place: &NodePlace<'a>, problems: Vec<RuleProblem>) -> bool {
         let is_right = problems.is_empty();
         for RuleProblem { file, line, fault } in problems {
-            let path = if file.is_empty() { place.to_owned() } else { place.join(file) };
-            self.findings.problem_in_line(&path, line, fault);
+            self.problem(place, &file, line, fault);
         }
         is_right
     }
@@ -87,53 +78,55 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
     /// Makes the rules of a sweep of which the inputs were read.
     pub(super) fn sweep(
         &mut self,
-        open: &OpenNode<S::Dir>,
-        files: &SweepFiles,
+        open: &OpenNode<'a>,
+        label: &str,
+        rules: &SweepRules,
         inputs: Box<[Argument]>,
     ) -> Option<(SweepId, Box<[Argument]>)> {
-        let place = self.library.source.place(&open.dir);
+        let place = &open.place;
+        let written = self.written.expression()[open.id].inputs.len();
         let (body, points) = (inputs.first(), inputs.get(1));
         let points_width = points.map(|points| self.builder[points.node].width());
-        let problem = sweep::input_problem(open.branches.len(), points_width);
-        self.are_right(&place, problem.into_iter().collect()).then_some(())?;
+        let problem = sweep::input_problem(written, points_width);
+        self.are_right(place, problem.into_iter().collect()).then_some(())?;
         // An input that has a problem is missing.
-        (inputs.len() == open.branches.len()).then_some(())?;
+        (inputs.len() == written).then_some(())?;
         let body = body?;
-        let (binds, asked) = self.binds(open, files, body, points.is_some())?;
+        let (binds, asked) = self.binds(open, rules, body, points.is_some())?;
         let names = self.passed_names(body.node);
         let has_directory = open.slice.as_ref().is_some_and(|slice| slice.has(DIRECTORY));
         let problem = sweep::directory_problem(&names).filter(|_| has_directory);
-        self.are_right(&place, problem.into_iter().collect()).then_some(())?;
-        let columns = match sweep::table_columns(&files.rules, names) {
+        self.are_right(place, problem.into_iter().collect()).then_some(())?;
+        let columns = match sweep::table_columns(rules, names) {
             Ok(columns) => columns,
             Err(problems) => {
-                self.are_right(&place, problems);
+                self.are_right(place, problems);
                 return None;
             }
         };
         if points.is_none() {
-            self.warn_of_no_points(&place, &files.rules.product);
+            self.warn_of_no_points(place, &rules.product);
         }
         let read = points.map(|_| self.inputs_of(body.node)).unwrap_or_default();
         if let Some(Node::Points(points)) = points.map(|points| &self.builder[points.node]) {
             let product = &self.sweeps[points.index()].product;
             let problems = sweep::same_name_problems(product, &read);
-            self.are_right(&place, problems).then_some(())?;
+            self.are_right(place, problems).then_some(())?;
         }
         let width = self.builder[body.node].width();
-        let problems = sweep::column_problems(&files.rules, &columns, Some(width), |output| {
+        let problems = sweep::column_problems(rules, &columns, Some(width), |output| {
             self.nested_columns(body, output)
         });
-        self.are_right(&place, problems).then_some(())?;
+        self.are_right(place, problems).then_some(())?;
         let sweep = Sweep {
-            names: files.rules.names.clone(),
+            names: rules.names.clone(),
             binds,
             asked,
             inputs: read,
             columns,
-            written: files.rules.columns.clone(),
-            allow_failed: files.rules.allow_failed,
-            ..Sweep::new(files.label.clone(), place, files.rules.product.clone())
+            written: rules.columns.clone(),
+            allow_failed: rules.allow_failed,
+            ..Sweep::new(label.into(), place.path(), rules.product.clone())
         };
         Some((self.add_sweep(sweep, &inputs), inputs))
     }
@@ -141,15 +134,15 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
     /// Returns the names that a sweep binds, and the others that only resources have. Each factor must be read.
     fn binds(
         &mut self,
-        open: &OpenNode<S::Dir>,
-        files: &SweepFiles,
+        open: &OpenNode<'a>,
+        rules: &SweepRules,
         body: &Argument,
         is_computed: bool,
     ) -> Option<(Vec<BoundId>, Vec<BoundId>)> {
         let free: Vec<BoundId> = self.free.of(body.node).to_vec();
         let outside = &self.scopes.get(open.scope).bound;
-        let opens = is_computed && files.rules.names.is_none();
-        let listed: HashSet<String> = files.rules.named().map(|(name, _)| name).collect();
+        let opens = is_computed && rules.names.is_none();
+        let listed: HashSet<String> = rules.named().map(|(name, _)| name).collect();
         let is_own = |id: &BoundId| {
             if opens { !outside.contains(id) } else { listed.contains(self.scopes.text(*id)) }
         };
@@ -160,13 +153,12 @@ impl<S: TaskSource> NodeReader<'_, '_, S> {
             .map(|ids| ids.iter().map(|id| self.scopes.text(*id)).collect::<HashSet<&str>>());
         let own = binds.iter().map(|id| self.scopes.text(*id));
         let problems = sweep::unread_problems(
-            &files.rules,
+            rules,
             |name| read.contains(name),
             |name| resources.contains(name),
             is_computed.then_some(own),
         );
-        let place = self.library.source.place(&open.dir);
-        self.are_right(&place, problems).then_some((binds, asked))
+        self.are_right(&open.place, problems).then_some((binds, asked))
     }
 
     /// The names of the task's inputs that the body of a sweep reads.

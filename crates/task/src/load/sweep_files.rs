@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use ce_git::TreePath;
 use ce_model::expression::NodeKind;
 use ce_model::sweep::{
     ALLOW_FAILED, COLUMNS, Condition, EXCLUDE, FACTORS, Factor, NAMES, PRODUCT_FILES, Product,
@@ -14,16 +15,6 @@ use ce_model::sweep::{
 use super::problems::{LoadFault, Problems, WarningKind};
 use super::source::{TaskSource, parse_line, parse_lines};
 
-/// The files of a node `sweep` or `points`, as far as they can be read.
-#[derive(Clone)]
-pub(super) struct SweepFiles {
-    /// The label, for humans.
-    pub(super) label: Box<str>,
-    pub(super) rules: SweepRules,
-    /// Whether something is wrong with a file. It was reported.
-    pub(super) is_wrong: bool,
-}
-
 /// Whether the entry of a directory of this kind is read here.
 pub(super) fn is_read(kind: NodeKind, entry: &str) -> bool {
     match kind {
@@ -33,13 +24,13 @@ pub(super) fn is_read(kind: NodeKind, entry: &str) -> bool {
     }
 }
 
-/// Reads the files of a node, of which these are the entries.
+/// Reads the rules of a node, of which these are the entries. `None` if something is wrong with them, which is reported.
 pub(super) fn sweep_files<S: TaskSource>(
     source: &mut S,
-    dir: &S::Dir,
+    dir: &TreePath,
     entries: &[OsString],
     findings: &mut Problems,
-) -> SweepFiles {
+) -> Option<SweepRules> {
     let before = findings.problems.len();
     let has = |name: &str| entries.iter().any(|entry| *entry == *name);
     let mut reader = FileReader { source, dir, findings };
@@ -55,18 +46,18 @@ pub(super) fn sweep_files<S: TaskSource>(
         columns: if has(COLUMNS) { reader.columns() } else { None },
         allow_failed: has(ALLOW_FAILED) && reader.allow_failed(),
     };
-    SweepFiles { label: Box::default(), rules, is_wrong: findings.problems.len() > before }
+    (findings.problems.len() == before).then_some(rules)
 }
 
 struct FileReader<'a, S: TaskSource> {
     source: &'a mut S,
-    dir: &'a S::Dir,
+    dir: &'a TreePath,
     findings: &'a mut Problems,
 }
 
 impl<S: TaskSource> FileReader<'_, S> {
     fn path(&self, name: &str) -> PathBuf {
-        self.source.place(self.dir).join(name)
+        self.dir.place().join(name)
     }
 
     /// Reads a list.
@@ -88,11 +79,7 @@ impl<S: TaskSource> FileReader<'_, S> {
                 self.findings.problem_in_line(path, line, SweepFault::Sheet(problem));
             }
         });
-        let points = points.ok()?;
-        for lookalike in points.lookalikes() {
-            self.findings.warning(path, WarningKind::Lookalike(lookalike));
-        }
-        Some(points)
+        points.ok()
     }
 
     /// Reads a sheet with a header.
