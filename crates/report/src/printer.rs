@@ -6,12 +6,12 @@
 //! At the end, a summary says how many calls and tables ended in each way, and which results are revoked.
 
 use std::collections::{BTreeMap, HashMap, hash_map};
+use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
-use std::{fmt, thread};
 
 use super::calls::{ShownOutput, has_table, shown_outputs, sweep_title};
 use super::failures::remembered_points;
@@ -139,7 +139,7 @@ impl Observer for EventPrinter<'_> {
     /// Prints all events until there are no more, that the user asked to stop, and each notice. Every few seconds it notes how far
     /// the run has come.
     fn follow(&mut self, progression: &Progression<'_>) {
-        let &Progression { events, interrupted_by, notice, note } = progression;
+        let &Progression { events, wait, interrupted_by, notice, note } = progression;
         let began = Provenance::now();
         let mut noted = Instant::now();
         self.write();
@@ -151,7 +151,7 @@ impl Observer for EventPrinter<'_> {
                     self.event(&event);
                     woken += 1;
                     if woken > MAX_WAKES {
-                        thread::sleep(PAUSE);
+                        wait(PAUSE);
                     }
                     events.try_iter().take(BATCH).for_each(|event| self.event(&event));
                 }

@@ -19,6 +19,7 @@ mod submitted_workers;
 mod suspension_session;
 mod worker_session;
 
+use std::convert::Infallible;
 use std::ffi::OsStr;
 use std::num::NonZeroUsize;
 use std::os::unix::ffi::OsStrExt;
@@ -26,6 +27,7 @@ use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, mpsc};
+use std::time::Duration;
 use std::{error, io, iter, mem, thread};
 
 use self::inputs::{bind_like, fill_in, given_to, of_input, texts};
@@ -75,6 +77,8 @@ pub use ce_model::exit::{Error, Exit};
 pub struct Progression<'a> {
     /// The events of its calls, until there are no more.
     pub events: &'a mpsc::Receiver<Event>,
+    /// Waits for this time, or until there are no more events.
+    pub wait: &'a dyn Fn(Duration),
     /// Returns the signal by which the user has asked to stop, if any.
     pub interrupted_by: &'a dyn Fn() -> Option<u8>,
     /// Returns something that the user should know by now, each thing once.
@@ -429,11 +433,14 @@ impl Session {
     ) -> Result<(), Error> {
         self.check_fit(evaluation)?;
         let (sender, events) = mpsc::channel::<Event>();
+        // It is closed when the evaluation is over.
+        let (open, over) = mpsc::channel::<Infallible>();
         let executor = self.execution.as_ref().map(|it| &*it.executor);
         let (trees, policy) = (&self.trees, &self.policy);
         let (jobs, queue) = (self.jobs, self.queue.as_deref());
         let evaluated = thread::scope(|scope| {
             let evaluating = move || {
+                let _open = open;
                 // The events end when all senders are dropped.
                 let observe = &move |event| drop(sender.send(event));
                 let exports = &Exports::new(&evaluation.storage, trees);
@@ -458,6 +465,7 @@ impl Session {
             self.execution.iter().for_each(|it| it.follow(true));
             observer.follow(&Progression {
                 events: &events,
+                wait: &|time| _ = over.recv_timeout(time).err(),
                 interrupted_by: &|| self.interrupted_by(),
                 notice: &|| self.notice(),
                 note,
