@@ -261,7 +261,7 @@ def tried(program, place, task):
     read = [word for at, word in enumerate(given) if f"'{given[at | 1].split('=')[0]}'".encode() in names(place / task)]
     code = run("run -n", "run", "-n", "--task", task, f"../{storage}", *read)
     if code in (0, 3):
-        run("run", "run", "--no-isolate", "--task", task, f"../{storage}", *read)
+        run("run", "run", "--no-isolate", "--jobs", "1", "--task", task, f"../{storage}", *read)
         for form in ([], ["--csv"], ["--json"], ["--summary"]):
             run(f"table {form}", "table", "--task", task, *form, f"../{storage}", *read)
     form = "directories" if (place / task / "workflow.ce").exists() else "text"

@@ -21,7 +21,8 @@ fuzz_target!(|source: &str| {
         Ok(parsed) => parsed,
         Err(mistake) => {
             assert!(mistake.position.line <= 1 + source.matches('\n').count());
-            assert!(mistake.excerpt().iter().all(|line| !line.contains(char::is_control)));
+            let excerpt = mistake.excerpt.to_string();
+            assert!(excerpt.lines().all(|line| !line.contains(char::is_control)));
             return;
         }
     };
@@ -37,15 +38,11 @@ fuzz_target!(|source: &str| {
         ("add".to_owned(), signature(&["a", "b/c"], &["sum"])),
         ("divmod".to_owned(), signature(&["n", "d"], &["quotient", "remainder"])),
     ]);
-    let inputs = parsed.text.inputs.clone().unwrap_or_default();
-    match WorkflowDirectories::new(&parsed, &inputs, &signatures) {
+    match WorkflowDirectories::new(&parsed, &signatures) {
         Ok(layout) => {
             let mut short = parsed.text.expression.clone();
             drop_default_labels(&mut short, &signatures);
-            assert_eq!(
-                WorkflowDirectories::of_expression(&short, &inputs, &signatures),
-                Some(layout)
-            );
+            assert_eq!(WorkflowDirectories::of_expression(&short, &signatures), Some(layout));
         }
         Err(mistakes) => assert!(!mistakes.is_empty()),
     }

@@ -18,8 +18,11 @@ pub fn check_workflow(source: &str) {
         Err(mistake) => {
             let line = source.split('\n').nth(mistake.position.line - 1).unwrap();
             assert!((1..=2 + line.chars().count()).contains(&mistake.position.column));
-            let [line, pointer] = mistake.excerpt();
-            assert!(!line.contains(char::is_control) && pointer.trim_start() == "^");
+            let excerpt = mistake.excerpt.to_string();
+            let (line, pointer) = excerpt.split_once('\n').unwrap();
+            assert!(
+                !line.contains(char::is_control) && pointer.trim_end_matches('^').ends_with(' ')
+            );
             assert!(!mistake.to_string().is_empty() && mistake.fault.hint() != Some(String::new()));
             return;
         }

@@ -59,8 +59,7 @@ pub(crate) fn write(task: &Path, text: &Text) {
     };
     let computations: Signatures =
         calls.filter(|node| node.outputs.is_none()).map(|node| one(&node.value)).collect();
-    let layout =
-        WorkflowDirectories::of_expression(&text.expression, &inputs, &computations).unwrap();
+    let layout = WorkflowDirectories::of_expression(&text.expression, &computations).unwrap();
     edit::make(&task.join("workflow"), &layout).unwrap();
 }
 

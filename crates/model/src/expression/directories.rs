@@ -1,13 +1,8 @@
 //! The directories that an expression becomes: `workflow/kind`, `workflow/inputs/00-text/kind`, ...
 
-use super::grammar::NodeKind;
 use super::mistake::{Fault, Mistake};
-use super::sweeps::{RuleFile, check_scopes};
-use super::{
-    Expression, ExpressionNode, Parsed, Signature, Signatures, TextPlace, default_label, places,
-    signature,
-};
-use crate::name::InputName;
+use super::sweeps::RuleFile;
+use super::{Expression, Parsed, Signatures, TextPlace, default_label, places};
 use crate::slice::{MAX_ARITY, WrittenSlice};
 use crate::task::NodeId;
 
@@ -60,14 +55,11 @@ impl WorkflowDirectories {
     ///
     /// # Errors
     ///
-    /// Returns everything at once that is wrong with the text: names that the task does not have,
-    /// inputs that are too many or too few, and paths that no file can have.
-    pub fn new(
-        parsed: &Parsed<'_>,
-        inputs: &[InputName],
-        signatures: &Signatures,
-    ) -> Result<Self, Vec<Mistake>> {
-        let mut layout = Self::of(&parsed.text.expression, inputs, signatures);
+    /// Returns everything at once that directories cannot say: labels and paths that no file can have, and a number of values that is not
+    /// known. What the workflow means is not checked.
+    pub fn new(parsed: &Parsed<'_>, signatures: &Signatures) -> Result<Self, Vec<Mistake>> {
+        let mut layout = LayoutWalk::new(&parsed.text.expression, signatures);
+        layout.walk();
         if layout.wrong.is_empty() {
             return Ok(Self { entries: layout.entries });
         }
@@ -78,34 +70,10 @@ impl WorkflowDirectories {
     }
 
     /// Lays out an expression that no text says; `None` if that cannot be done.
-    pub fn of_expression(
-        expression: &Expression,
-        inputs: &[InputName],
-        signatures: &Signatures,
-    ) -> Option<Self> {
-        let layout = Self::of(expression, inputs, signatures);
+    pub fn of_expression(expression: &Expression, signatures: &Signatures) -> Option<Self> {
+        let mut layout = LayoutWalk::new(expression, signatures);
+        layout.walk();
         layout.wrong.is_empty().then_some(Self { entries: layout.entries })
-    }
-
-    fn of<'a>(
-        expression: &'a Expression,
-        inputs: &[InputName],
-        signatures: &'a Signatures,
-    ) -> LayoutWalk<'a> {
-        let mut walk = LayoutWalk {
-            expression,
-            signatures,
-            paths: vec![None; expression.nodes.len()],
-            entries: Vec::new(),
-            wrong: Vec::new(),
-            stack: Vec::new(),
-        };
-        if let Some(root) = expression.root() {
-            walk.enter(root, String::new());
-            while walk.go_on() {}
-        }
-        walk.wrong.extend(check_scopes(expression, inputs, signatures).wrong);
-        walk
     }
 }
 
@@ -121,6 +89,24 @@ struct LayoutWalk<'a> {
 }
 
 impl<'a> LayoutWalk<'a> {
+    fn new(expression: &'a Expression, signatures: &'a Signatures) -> Self {
+        Self {
+            expression,
+            signatures,
+            paths: vec![None; expression.nodes.len()],
+            entries: Vec::new(),
+            wrong: Vec::new(),
+            stack: Vec::new(),
+        }
+    }
+
+    fn walk(&mut self) {
+        if let Some(root) = self.expression.root() {
+            self.enter(root, String::new());
+            while self.go_on() {}
+        }
+    }
+
     /// Makes the directory of a node, or a link to it.
     fn enter(&mut self, id: NodeId, path: String) {
         let longest = self.expression[id].files.iter().map(|file| file.name.len()).max();
@@ -136,7 +122,6 @@ impl<'a> LayoutWalk<'a> {
             return;
         }
         let node = &self.expression[id];
-        self.check(id, node);
         self.paths[id.index()] = Some(path.clone());
         self.entries.push(WorkflowEntry {
             path,
@@ -155,16 +140,17 @@ impl<'a> LayoutWalk<'a> {
     fn go_on(&mut self) -> bool {
         let Some((id, next, filled)) = self.stack.pop() else { return false };
         let node = &self.expression[id];
-        let signature = signature(node, self.signatures);
-        let signature = signature.as_deref();
-        let Some(argument) = node.inputs.get(next) else {
-            self.check_inputs(id, filled, signature);
-            return true;
-        };
-        let width = places(self.expression, id, argument.node, self.signatures).unwrap_or(1);
+        let Some(argument) = node.inputs.get(next) else { return true };
+        let width = places(self.expression, id, argument.node, self.signatures);
+        if width.is_none() {
+            let name = self.expression[argument.node].value.to_string();
+            self.wrong(argument.node, Fault::Width(name));
+        }
+        let width = width.unwrap_or(1);
         let after = filled + width;
         self.stack.push((id, next + 1, after));
         if after > MAX_ARITY {
+            self.wrong(id, Fault::TooMany(after));
             return true;
         }
         let label = match &argument.label {
@@ -192,50 +178,6 @@ impl<'a> LayoutWalk<'a> {
     fn wrong(&mut self, node: NodeId, fault: Fault) {
         self.wrong.push((TextPlace::of(node), fault));
     }
-
-    /// Reports what is wrong with a node itself.
-    fn check(&mut self, id: NodeId, node: &ExpressionNode) {
-        let signature = signature(node, self.signatures);
-        node.odd_lines().into_iter().for_each(|line| self.wrong(id, Fault::Line(line)));
-        let Some(outputs) = &node.outputs else { return };
-        let names = signature.as_ref().and_then(|signature| signature.outputs.as_ref());
-        let Some(names) = names else { return };
-        let (outputs, wrong) = outputs.resolve(names);
-        wrong.into_iter().for_each(|(_, error)| self.wrong(id, Fault::Slice(error)));
-        let count = names.len();
-        if let Some(number) =
-            outputs.numbers().find(|it| (count..MAX_ARITY).contains(&(*it).into()))
-        {
-            let computation = match node.kind {
-                NodeKind::Sweep => "a sweep".to_owned(),
-                _ => node.value.to_string(),
-            };
-            self.wrong(id, Fault::OutOfSlice { computation, count, number });
-        }
-    }
-
-    /// Reports what is wrong with the inputs of a node, of which so many are filled.
-    fn check_inputs(&mut self, id: NodeId, filled: usize, signature: Option<&Signature>) {
-        let node = &self.expression[id];
-        let before = self.wrong.len();
-        for argument in &node.inputs {
-            if places(self.expression, id, argument.node, self.signatures).is_none() {
-                let name = self.expression[argument.node].value.to_string();
-                self.wrong(argument.node, Fault::Width(name));
-            }
-        }
-        let signature = signature.filter(|_| node.kind != NodeKind::Sweep);
-        let takes = signature.and_then(|signature| signature.inputs.clone());
-        if filled > MAX_ARITY {
-            self.wrong(id, Fault::TooMany(filled));
-        } else if let Some(takes) = takes
-            && takes.len() != filled
-            && self.wrong.len() == before
-        {
-            let computation = node.value.to_string();
-            self.wrong(id, Fault::Arity { computation, takes, given: filled });
-        }
-    }
 }
 
 /// The target of a link at a path that leads to another path.
@@ -251,12 +193,11 @@ fn relative(from: &str, to: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::expression::parse;
+    use crate::expression::{Signature, parse};
 
     /// The paths, and where links lead.
     fn laid_out(text: &str) -> Result<Vec<String>, Vec<String>> {
         let parsed = parse(text).unwrap();
-        let inputs = ["x", "y"].map(|name| name.parse().unwrap());
         let names = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect());
         let signature = |inputs: &[&str], outputs: &[&str]| Signature {
             inputs: names(inputs),
@@ -266,7 +207,7 @@ mod tests {
             ("add".to_owned(), signature(&["left", "right"], &["sum"])),
             ("divmod".to_owned(), signature(&["n", "d/e"], &["q", "r"])),
         ]);
-        let layout = WorkflowDirectories::new(&parsed, &inputs, &signatures);
+        let layout = WorkflowDirectories::new(&parsed, &signatures);
         let layout =
             layout.map_err(|wrong| wrong.iter().map(ToString::to_string).collect::<Vec<_>>())?;
         let entries = layout.entries.into_iter().map(|entry| match entry.kind {
@@ -319,30 +260,16 @@ mod tests {
             "inputs/01-right/inputs/00_01-left-right/inputs/00-revision",
         ];
         assert_eq!(laid_out(text).unwrap(), expected);
-        assert_eq!(
-            laid_out("TREE('a' INPUT('x') INPUT('y'))[02]").unwrap_err(),
-            ["1:1: a has 2 outputs, so there is no 02", "1:1: a takes 1 input, not 2"]
-        );
     }
 
     #[test]
-    fn everything_that_is_wrong_is_told_at_once() {
-        let text =
-            "(add (add INPUT('z'))\n     (divmod INPUT('x') INPUT(' y'))[02]\n :a/b (other))";
-        let wrong = laid_out(text).unwrap_err();
-        assert_eq!(
-            wrong,
-            [
-                "1:6: add takes 2 inputs, not 1",
-                "1:11: the task has no input \"z\"",
-                "2:6: divmod has 2 outputs, so there is no 02",
-                "2:25: \" y\" cannot be a line: it begins or ends with white space",
-                "2:25: the task has no input \" y\"",
-                "3:7: the label \"a/b\" holds a slash or a zero byte",
-                "3:7: other has no slice, and its outputs cannot be told: it is not in computations/",
-            ]
-        );
-        assert_eq!(laid_out("(add INPUT('x'))").unwrap_err(), ["1:1: add takes 2 inputs, not 1"]);
+    fn what_no_directory_can_say_is_told_at_once() {
+        let text = "(add :a/b (other)\n  (add INPUT('x') INPUT('z')))";
+        let expected = [
+            "1:11: other has no slice, and its outputs cannot be told: it is not in computations/",
+            "1:11: the label \"a/b\" holds a slash or a zero byte",
+        ];
+        assert_eq!(laid_out(text).unwrap_err(), expected);
         let deep = format!("{}INPUT('x'){}", "(f ".repeat(1000), ")[00]".repeat(1000));
         let wrong = laid_out(&deep).unwrap_err();
         assert_eq!(wrong.len(), 1, "{wrong:?}");

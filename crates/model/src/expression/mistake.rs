@@ -4,7 +4,6 @@ use std::fmt;
 
 use super::grammar::{NodeKind, words};
 use crate::exit::Explain;
-use crate::humanize::counted;
 use crate::name::NameError;
 use crate::resources::Resource;
 use crate::slice::{MAX_ARITY, SliceError};
@@ -42,8 +41,16 @@ pub struct Mistake {
     pub position: Position,
     /// The kind of the mistake.
     pub fault: Fault,
-    /// The line around the place, and the column of the place in it, counted from zero.
-    excerpt: (String, usize),
+    /// The line around the place.
+    pub excerpt: Excerpt,
+}
+
+/// A line of a text, or a part of it, and a place in it. It is displayed as two lines, of which the second one points at the place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Excerpt {
+    line: String,
+    /// The column of the place, counted from zero.
+    column: usize,
 }
 
 /// A mistake, and its byte.
@@ -52,14 +59,14 @@ pub(super) type Wrong = (usize, Fault);
 /// The number of characters of a line that are shown on either side of a place.
 const AROUND: usize = 40;
 
-impl Mistake {
-    /// A mistake at a byte of a text.
-    pub(super) fn at(text: &str, at: usize, fault: Fault) -> Self {
+impl Excerpt {
+    /// The line around a byte of a text.
+    pub(super) fn of(text: &str, at: usize) -> Self {
         let before = text.get(..at).unwrap_or(text);
         let start = before.rfind('\n').map_or(0, |newline| newline + 1);
         let line = text[start..].lines().next().unwrap_or_default();
-        let position = Position::of(text, at);
-        let skipped = position.column.saturating_sub(1 + AROUND);
+        let column = before[start..].chars().count();
+        let skipped = column.saturating_sub(AROUND);
         let shown = line.chars().skip(skipped).take(2 * AROUND);
         // Each takes one column.
         let shown = shown.map(|c| match c {
@@ -67,20 +74,27 @@ impl Mistake {
             c if c.is_control() => '\u{fffd}',
             c => c,
         });
-        let shown = shown.collect();
-        Self { position, fault, excerpt: (shown, position.column - 1 - skipped) }
+        Self { line: shown.collect(), column: column - skipped }
+    }
+}
+
+impl fmt::Display for Excerpt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { line, column } = self;
+        write!(f, "    | {line}\n    | {:column$}^", "")
+    }
+}
+
+impl Mistake {
+    /// A mistake at a byte of a text.
+    pub(super) fn at(text: &str, at: usize, fault: Fault) -> Self {
+        Self { position: Position::of(text, at), fault, excerpt: Excerpt::of(text, at) }
     }
 
     /// A mistake of the text as a whole, which is not UTF-8 from a byte on.
     pub fn not_text(contents: &[u8], at: usize) -> Self {
         let before = String::from_utf8_lossy(contents.get(..at).unwrap_or(contents));
         Self::at(&before, before.len(), Fault::NotText)
-    }
-
-    /// The line, and a second line that points at the place.
-    pub fn excerpt(&self) -> [String; 2] {
-        let (line, column) = &self.excerpt;
-        [line.clone(), format!("{:column$}^", "")]
     }
 }
 
@@ -249,37 +263,9 @@ pub enum Fault {
     /// More inputs or outputs than two digits can count.
     #[error("there are {0}, and at most {MAX_ARITY} can be numbered")]
     TooMany(usize),
-    /// The text gives a computation more or fewer inputs than it takes.
-    #[error("{computation} takes {}, not {given}", counted(takes.len(), "input"))]
-    Arity {
-        /// The computation.
-        computation: String,
-        /// The names of the inputs that it takes.
-        takes: Vec<String>,
-        /// The number of inputs that are given.
-        given: usize,
-    },
-    /// A slice asks for an output that the computation does not have.
-    #[error("{computation} has {}, so there is no {number:02}", counted(*count, "output"))]
-    OutOfSlice {
-        /// The computation.
-        computation: String,
-        /// The number of its outputs.
-        count: usize,
-        /// The one that was asked for.
-        number: u8,
-    },
     /// The number of files that an expression passes up is unknown.
     #[error("{0} has no slice, and its outputs cannot be told: {reason}", reason = unknown_outputs(.0))]
     Width(String),
-    /// No such input of the task.
-    #[error("the task has no input {name:?}")]
-    NoInput {
-        /// The name.
-        name: String,
-        /// The task's input that is most like it.
-        nearest: Option<String>,
-    },
     /// A word behind a colon that is neither a file of the node nor an input.
     #[error("{} has no {name:?}", kind.word())]
     NoWord {
@@ -356,9 +342,7 @@ impl Explain for Fault {
             Self::LargeFile(_) => "let a computation make the points, and read them as :points",
             Self::RoleOrder => "write :body (...) before :points (...)",
             Self::FileTwice(_) => "put all of its lines behind one name",
-            Self::Word { nearest: Some(name), .. }
-            | Self::NoWord { nearest: Some(name), .. }
-            | Self::NoInput { nearest: Some(name), .. } => {
+            Self::Word { nearest: Some(name), .. } | Self::NoWord { nearest: Some(name), .. } => {
                 return Some(format!("did you mean {name:?}?"));
             }
             Self::Word { word, .. } if word.chars().any(char::is_lowercase) => {
@@ -370,7 +354,6 @@ impl Explain for Fault {
                 "write (COMPUTATION ...), INPUT('NAME') for an input of the task, FILE('NAME') for a file in \
                  the storage, OWN('PATH') for a file of the task, TREE('SOURCE') for a Git repository, or SWEEP(...)"
             }
-            Self::NoInput { name, nearest: None } => unknown_name_hint(name),
             Self::Unclosed(_) => "write the `)` that is missing",
             Self::UnclosedBefore { .. } => {
                 "write the `)` that is missing before it; a label of an input is written :NAME"
@@ -380,7 +363,6 @@ impl Explain for Fault {
             Self::Name(error) => return error.hint(),
             Self::Duplicate(_) => "give each input a name of its own",
             Self::TooMany(_) => "put them into a directory, which is one value",
-            Self::OutOfSlice { .. } => "outputs are numbered from 00",
             Self::Number(_) => "write a smaller number",
             Self::FileName(_) | Self::Label(_) => "write another name",
             Self::LongLabel => "write a shorter label",
@@ -389,9 +371,6 @@ impl Explain for Fault {
             Self::Twice(_) => "give each shared expression a number of its own",
             Self::Slice(error) => return error.hint(),
             Self::NoOutput => "leave out the brackets to pass up all outputs",
-            Self::Arity { takes, .. } if !takes.is_empty() => {
-                return Some(format!("its inputs are {}", takes.join(", ")));
-            }
             Self::Width(_) => "write which outputs are passed up, as in [00]",
             Self::Deep => "write shorter labels",
             Self::Line(_) => "write a text of one line, without white space around it",
@@ -573,15 +552,15 @@ mod tests {
         let at = text.find('b').unwrap();
         let mistake = Mistake::at(text, at, Fault::NoOutput);
         assert_eq!(mistake.to_string(), "2:7: the slice chooses no output");
-        assert_eq!(mistake.excerpt(), ["  (ü\u{fffd} b)", "      ^"]);
+        assert_eq!(mistake.excerpt.to_string(), "    |   (ü\u{fffd} b)\n    |       ^");
     }
 
     #[test]
     fn of_a_long_line_only_a_part_is_shown() {
         let text = format!("{}x{}", "a".repeat(1000), "b".repeat(1000));
-        let [line, pointer] = Mistake::at(&text, 1000, Fault::NoOutput).excerpt();
+        let Excerpt { line, column } = Excerpt::of(&text, 1000);
         assert_eq!(line.len(), 80);
-        assert_eq!(line.find('x'), pointer.find('^'));
+        assert_eq!(line.find('x'), Some(column));
     }
 
     #[test]

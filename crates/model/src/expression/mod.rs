@@ -27,14 +27,14 @@ use self::grammar::{BareName, QuotedName, SliceText, WrittenLines};
 use self::sweeps::{file_number, rules, unreadable};
 use crate::name::{InputName, TaskPath};
 use crate::slice::{MAX_ARITY, Slice, WrittenSlice};
-use crate::sweep::{SWEEP_INPUTS, SWEEP_OUTPUTS, SweepRules};
+use crate::sweep::{SWEEP_INPUTS, SWEEP_OUTPUTS, SweepFault, SweepRules};
 use crate::task::{MEMBER_INPUTS, Node, NodeId, TREE_INPUTS, TREE_OUTPUTS, Task, VALUE};
 use crate::text_file;
 
 pub use self::definitions::Definition;
 pub use self::directories::{WorkflowDirectories, WorkflowEntry, WorkflowEntryKind};
 pub use self::grammar::{DEFINITION, NodeKind, RESOURCES};
-pub use self::mistake::{Fault, LineKind, Mistake, Position, unknown_name_hint};
+pub use self::mistake::{Excerpt, Fault, LineKind, Mistake, Position, unknown_name_hint};
 pub use self::parser::parse;
 pub use self::printer::{Labels, Sharing, Style};
 pub use self::sweeps::{RuleFile, computation_names, rule_files};
@@ -488,23 +488,41 @@ pub struct Parsed<'a> {
 }
 
 impl Parsed<'_> {
-    /// The mistake of a file of a node, or of a line in it, which is counted from one; zero is the whole file.
-    pub fn mistake_of_file(&self, node: NodeId, file: &str, line: usize, fault: Fault) -> Mistake {
-        let number = file_number(&self.text.expression[node].files, file);
-        self.mistake_at(TextPlace { node, file: number.map(|number| (number, line)) }, fault)
+    /// The fault of rules in a line of a file of a node, in the words of the text.
+    pub fn fault_of_rules(
+        &self,
+        node: NodeId,
+        file: &str,
+        line: usize,
+        fault: SweepFault,
+    ) -> Fault {
+        self.in_words(self.place_in(node, file, line), fault.into())
     }
 
-    /// The mistake of a place in a node.
-    fn mistake_at(&self, place: TextPlace, fault: Fault) -> Mistake {
-        // The lines of a file have other numbers in the text.
-        let fault = match fault.same_line() {
+    /// The line around a node, or around a line of a file of it, which is counted from one; zero is the whole file.
+    pub fn excerpt(&self, node: NodeId, file: &str, line: usize) -> Excerpt {
+        Excerpt::of(self.source, self.byte(self.place_in(node, file, line)))
+    }
+
+    fn place_in(&self, node: NodeId, file: &str, line: usize) -> TextPlace {
+        let number = file_number(&self.text.expression[node].files, file);
+        TextPlace { node, file: number.map(|number| (number, line)) }
+    }
+
+    /// A fault whose lines have the numbers that they have in the text, not in a file.
+    fn in_words(&self, place: TextPlace, fault: Fault) -> Fault {
+        match fault.same_line() {
             Some(line) => {
                 let same = TextPlace { file: place.file.map(|(file, _)| (file, line)), ..place };
                 Fault::SameRow(Position::of(self.source, self.byte(same)))
             }
             None => fault,
-        };
-        Mistake::at(self.source, self.byte(place), fault)
+        }
+    }
+
+    /// The mistake of a place in a node.
+    fn mistake_at(&self, place: TextPlace, fault: Fault) -> Mistake {
+        Mistake::at(self.source, self.byte(place), self.in_words(place, fault))
     }
 
     /// Reads the rules of a node.
@@ -568,10 +586,7 @@ impl Parsed<'_> {
 
     /// The line of a file of a node, or of a line in it, which is counted from one; zero is the whole file.
     pub fn line_of_file(&self, node: NodeId, file: &str, line: usize) -> usize {
-        let files = &self.text.expression[node].files;
-        let number = files.iter().position(|it| *it.name == *file);
-        let file = number.map(|number| (number, line));
-        self.line_of(self.byte(TextPlace { node, file }))
+        self.line_of(self.byte(self.place_in(node, file, line)))
     }
 
     /// The line in which an input of the task is named, by its number.

@@ -1,24 +1,16 @@
 //! Sweeps in an expression: the files that are their rules, and the names that they bind, checked where they stand.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::iter;
-use std::path::Path;
-use std::rc::Rc;
 
+use super::Expression;
 use super::grammar::NodeKind;
 use super::mistake::Fault;
-use super::{Expression, ExpressionNode, Signatures, TextPlace, passed_names, width};
-use crate::name::{ComputationName, InputName};
-use crate::suggest::nearest;
 use crate::sweep::{
-    ALLOW_FAILED, COLUMNS, DIRECTORY, EXCLUDE, FACTORS, Factor, LevelName, NAMES, PRODUCT_FILES,
-    REPLICATES, RuleProblem, SWEEP_FILES, SWEEP_OUTPUTS, ScopeId, Scopes, SheetProblem, SweepFault,
-    SweepPoints, SweepRules, WHERE, WrittenColumn, column_problems, directory_problem,
-    factor_label, factor_problems, input_problem, is_sheet, known_columns, read_column,
-    read_condition, read_list, read_replicates, read_rows, table_columns, unread_problems,
+    ALLOW_FAILED, COLUMNS, EXCLUDE, FACTORS, Factor, NAMES, PRODUCT_FILES, REPLICATES, SWEEP_FILES,
+    SheetProblem, SweepFault, SweepPoints, SweepRules, WHERE, WrittenColumn, factor_label,
+    factor_problems, is_sheet, read_column, read_condition, read_list, read_replicates, read_rows,
 };
-use crate::task::NodeId;
-use crate::template::Template;
 use crate::text_file;
 
 /// The longest name of a file.
@@ -224,226 +216,38 @@ fn read_file(number: usize, file: &RuleFile, rules: &mut SweepRules, faults: &mu
     }
 }
 
-/// The result of checking the names in an expression at their places.
-pub(super) struct ScopeCheck {
-    /// Unknown names and faults of sweeps, in no order.
-    pub(super) wrong: Vec<(TextPlace, Fault)>,
-    /// The computations of nodes whose names depend on factors.
-    level_names: HashMap<NodeId, BTreeSet<String>>,
+/// The largest number of computations that one name with braces may lead to here.
+const MOST_NAMES: usize = 1000;
+
+/// Returns the names of the computations that an expression may call, by what is written for them: several where that has the names of
+/// factors in braces. Each level of a factor with such a name counts, whether or not its sweep is around the call.
+pub fn computation_names(expression: &Expression) -> BTreeMap<&str, BTreeSet<String>> {
+    let mut levels = BTreeMap::<String, BTreeSet<String>>::new();
+    for node in expression.nodes.iter().filter(|node| node.kind.has_files()) {
+        for factor in rules(&node.files).0.product.factors {
+            for (name, level) in
+                factor.points.iter().flat_map(|point| point.values().collect::<Vec<_>>())
+            {
+                levels.entry(name.to_string()).or_default().insert(level.to_string());
+            }
+        }
+    }
+    let calls = expression.nodes.iter().filter(|node| node.kind == NodeKind::Computation);
+    calls.map(|node| (&*node.value, names_of_levels(&node.value, &levels))).collect()
 }
 
-/// Returns the names of the computations that an expression calls, by what is written for them: several where that depends
-/// on factors of sweeps.
-pub fn computation_names<'a>(
-    expression: &'a Expression,
-    inputs: &[InputName],
-) -> BTreeMap<&'a str, BTreeSet<String>> {
-    let mut names = BTreeMap::<_, BTreeSet<String>>::new();
-    let level_names = check_scopes(expression, inputs, &Signatures::default()).level_names;
-    for (at, node) in expression.nodes.iter().enumerate() {
-        if node.kind == NodeKind::Computation {
-            let written = names.entry(&*node.value).or_default();
-            match level_names.get(&NodeId::at(at)) {
-                Some(names) => written.extend(names.iter().cloned()),
-                None => written.extend([node.value.to_string()]),
-            }
+fn names_of_levels(written: &str, levels: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<String> {
+    let mut names = BTreeSet::from([written.to_owned()]);
+    for (name, levels) in levels {
+        let braces = format!("{{{name}}}");
+        if written.contains(&braces) && names.len() * levels.len() <= MOST_NAMES {
+            let with = |level: &String| {
+                names.iter().map(|it| it.replace(&braces, level)).collect::<Vec<_>>()
+            };
+            names = levels.iter().flat_map(with).collect();
         }
     }
     names
-}
-
-/// Checks the names in an expression at their places, and its sweeps.
-pub(super) fn check_scopes(
-    expression: &Expression,
-    inputs: &[InputName],
-    signatures: &Signatures,
-) -> ScopeCheck {
-    let mut wrong = Vec::new();
-    let mut all = HashMap::new();
-    let nodes = expression.nodes.iter().enumerate().map(|(at, node)| (NodeId::at(at), node));
-    for (id, node) in nodes.filter(|(_, node)| node.kind.has_files()) {
-        let (rules, faults) = rules(&node.files);
-        if faults.is_empty() {
-            all.insert(id, rules);
-        }
-        wrong.extend(
-            faults
-                .into_iter()
-                .map(|(file, fault)| (TextPlace { node: id, file: Some(file) }, fault)),
-        );
-    }
-    let names: HashSet<&str> = inputs.iter().map(InputName::as_str).collect();
-    let reads = if all.is_empty() { None } else { Some(ReadNames::new(expression, &names)) };
-    let mut walk = ScopeWalk {
-        expression,
-        signatures,
-        inputs,
-        names,
-        rules: &all,
-        reads: reads.as_ref(),
-        scopes: Scopes::default(),
-        check: ScopeCheck { wrong, level_names: HashMap::new() },
-        seen: HashSet::new(),
-        stack: Vec::new(),
-    };
-    if let Some(root) = expression.root() {
-        walk.enter(root, ScopeId::default());
-    }
-    while let Some((node, scope)) = walk.stack.pop() {
-        walk.visit(node, scope);
-    }
-    walk.check
-}
-
-/// A walk through all nodes, each in every scope that it stands in.
-struct ScopeWalk<'a> {
-    expression: &'a Expression,
-    signatures: &'a Signatures,
-    inputs: &'a [InputName],
-    names: HashSet<&'a str>,
-    /// The rules of nodes that have no faults in their files.
-    rules: &'a HashMap<NodeId, SweepRules>,
-    reads: Option<&'a ReadNames>,
-    scopes: Scopes,
-    check: ScopeCheck,
-    seen: HashSet<(NodeId, ScopeId)>,
-    stack: Vec<(NodeId, ScopeId)>,
-}
-
-impl ScopeWalk<'_> {
-    fn enter(&mut self, node: NodeId, scope: ScopeId) {
-        if self.seen.insert((node, scope)) {
-            self.stack.push((node, scope));
-        }
-    }
-
-    fn visit(&mut self, id: NodeId, scope: ScopeId) {
-        let node = &self.expression[id];
-        match node.kind {
-            NodeKind::Input => self.check_input(id, node, scope),
-            NodeKind::Computation => self.check_computation(id, node, scope),
-            NodeKind::Sweep => return self.sweep(id, node, scope),
-            NodeKind::Points => {
-                let problems = self.rules.get(&id).map(SweepRules::points_problems);
-                self.add(id, node, problems.unwrap_or_default());
-            }
-            NodeKind::Literal
-            | NodeKind::File
-            | NodeKind::Text
-            | NodeKind::Tree
-            | NodeKind::Member
-            | NodeKind::All => {}
-        }
-        for input in &node.inputs {
-            self.enter(input.node, scope);
-        }
-    }
-
-    fn check_input(&mut self, id: NodeId, node: &ExpressionNode, scope: ScopeId) {
-        if self.names.contains(&*node.value) || self.scopes.find(scope, &node.value).is_some() {
-            return;
-        }
-        let names = self.inputs.iter().map(ToString::to_string).chain(self.scopes.names(scope));
-        let nearest = nearest(&node.value, &names.collect::<Vec<_>>());
-        let fault = Fault::NoInput { name: node.value.to_string(), nearest };
-        self.check.wrong.push((TextPlace::of(id), fault));
-    }
-
-    fn check_computation(&mut self, id: NodeId, node: &ExpressionNode, scope: ScopeId) {
-        let place = TextPlace::of(id);
-        let Ok(name) = node.value.parse::<ComputationName>() else { return };
-        let name =
-            Template::new(name, |name| self.scopes.number(scope, self.inputs, name), Path::new(""));
-        if !name.is_open() {
-            return;
-        }
-        let names = match self.scopes.level_names(scope, &name, self.inputs) {
-            Ok(names) => names,
-            Err(fault) => return self.check.wrong.push((place, fault.into())),
-        };
-        for LevelName { name, .. } in names {
-            match name {
-                Ok(name) => {
-                    self.check.level_names.entry(id).or_default().insert(name.to_string());
-                }
-                Err(error) => self.check.wrong.push((place, Fault::Name(error))),
-            }
-        }
-    }
-
-    fn sweep(&mut self, id: NodeId, node: &ExpressionNode, scope: ScopeId) {
-        let (body, points) = (node.inputs.first(), node.inputs.get(1));
-        for input in node.inputs.iter().skip(1) {
-            self.enter(input.node, scope);
-        }
-        let points = points.map(|it| width(self.expression, it.node, self.signatures));
-        let is_computed = points.is_some();
-        let problem = input_problem(node.inputs.len(), points.flatten());
-        self.add(id, node, problem);
-        // Without its rules, the names in its body are not known.
-        let (Some(body), Some(rules)) = (body, self.rules.get(&id)) else { return };
-        let inner = match self.scopes.body(scope, rules, is_computed, self.inputs) {
-            Ok(inner) => inner,
-            Err(problems) => return self.add(id, node, problems),
-        };
-        self.enter(body.node, inner);
-        let read: HashSet<&str> =
-            self.reads.into_iter().flat_map(|reads| reads.of(body.node)).collect();
-        let outside: HashSet<String> = self.scopes.names(scope).collect();
-        let opens = rules.names.is_none();
-        let listed: HashSet<String> = rules.named().map(|(name, _)| name).collect();
-        let own: Vec<&str> = read
-            .iter()
-            .filter(|name| if opens { !outside.contains(**name) } else { listed.contains(**name) })
-            .copied()
-            .collect();
-        let computed = is_computed.then_some(own);
-        // Whether only resources read them is known when the task is loaded.
-        let problems = unread_problems(rules, |name| read.contains(name), |_| false, computed);
-        self.add(id, node, problems);
-        let width = width(self.expression, body.node, self.signatures);
-        let names = passed_names(self.expression, body.node, self.signatures);
-        let slice = node.outputs.as_ref().map(|it| it.resolve(&SWEEP_OUTPUTS.map(str::to_owned)).0);
-        let has_directory = slice.is_some_and(|slice| slice.has(DIRECTORY));
-        let problem = names.as_deref().and_then(directory_problem).filter(|_| has_directory);
-        self.add(id, node, problem);
-        // Without these, a column may be any of them.
-        let is_known = names.is_some();
-        match table_columns(rules, names.unwrap_or_default()) {
-            Ok(columns) => {
-                let problems = column_problems(rules, &columns, width, |output| {
-                    self.nested_columns(body.node, output)
-                });
-                self.add(id, node, problems);
-            }
-            Err(problems) => self.add(id, node, problems.into_iter().filter(|_| is_known)),
-        }
-    }
-
-    /// The names of the columns of an output of a sweep's body that is the table of another sweep, as far as they are known.
-    fn nested_columns(&self, body: NodeId, output: u8) -> Vec<String> {
-        let (node, rules) = (&self.expression[body], self.rules.get(&body));
-        let (NodeKind::Sweep, Some(rules)) = (node.kind, rules) else { return Vec::new() };
-        let passed = passed_names(self.expression, body, self.signatures).unwrap_or_default();
-        let is_table = passed.get(usize::from(output)).is_some_and(|name| name == SWEEP_OUTPUTS[0]);
-        let inner = node.inputs.first().filter(|_| is_table);
-        let names = inner.map(|inner| passed_names(self.expression, inner.node, self.signatures));
-        let columns = table_columns(rules, names.flatten().unwrap_or_default());
-        inner.map_or_else(Vec::new, |_| known_columns(rules, &columns.unwrap_or_default()))
-    }
-
-    /// Adds problems of a node where they stand in the text.
-    fn add(
-        &mut self,
-        id: NodeId,
-        node: &ExpressionNode,
-        problems: impl IntoIterator<Item = RuleProblem>,
-    ) {
-        for RuleProblem { file, line, fault } in problems {
-            let file = file_number(&node.files, &file).map(|number| (number, line));
-            self.check.wrong.push((TextPlace { node: id, file }, fault.into()));
-        }
-    }
 }
 
 /// The number of a file, or of the first one in a directory.
@@ -455,71 +259,4 @@ pub(super) fn file_number(files: &[RuleFile], path: &str) -> Option<usize> {
         let rest = file.name.strip_prefix(path);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     })
-}
-
-/// The names that nodes read, and sweeps around them must bind.
-pub(super) struct ReadNames {
-    names: Vec<String>,
-    /// The numbers of the names of each node, sorted. Nodes that read the same share them.
-    nodes: Vec<Rc<[usize]>>,
-}
-
-impl ReadNames {
-    /// The names that the nodes of an expression read, but for those of the task's inputs.
-    pub(super) fn new(expression: &Expression, inputs: &HashSet<&str>) -> Self {
-        let mut reads = Self { names: Vec::new(), nodes: Vec::new() };
-        let mut numbers = HashMap::new();
-        for node in &expression.nodes {
-            let mut own = Vec::new();
-            for name in names_read(node).into_iter().filter(|name| !inputs.contains(&**name)) {
-                let next = numbers.len();
-                let number = *numbers.entry(name.clone()).or_insert(next);
-                if number == next {
-                    reads.names.push(name);
-                }
-                own.push(number);
-            }
-            let all = reads.with_inputs(node, own);
-            reads.nodes.push(all);
-        }
-        reads
-    }
-
-    /// The names that a node or one below it reads. A name that a sweep below binds is among them: it is bound nowhere else.
-    pub(super) fn of(&self, node: NodeId) -> impl Iterator<Item = &str> {
-        self.nodes[node.index()].iter().map(|number| self.names[*number].as_str())
-    }
-
-    /// Returns the names of a node and of its inputs.
-    fn with_inputs(&self, node: &ExpressionNode, mut own: Vec<usize>) -> Rc<[usize]> {
-        let mut inputs = node.inputs.iter().map(|input| &self.nodes[input.node.index()]);
-        own.extend(inputs.clone().flat_map(|names| names.iter().copied()));
-        own.sort_unstable();
-        own.dedup();
-        inputs.find(|names| ***names == *own).map_or_else(|| own.as_slice().into(), Rc::clone)
-    }
-}
-
-/// The names that a node reads itself.
-fn names_read(node: &ExpressionNode) -> Vec<String> {
-    match node.kind {
-        NodeKind::Input => vec![node.value.to_string()],
-        NodeKind::Computation => {
-            let resources = node.files.iter().flat_map(|file| &file.rows).flatten();
-            iter::once(&node.value)
-                .chain(resources)
-                .flat_map(|text| names_in_braces(text))
-                .collect()
-        }
-        NodeKind::Literal | NodeKind::File | NodeKind::Text | NodeKind::Tree | NodeKind::Member => {
-            names_in_braces(&node.value)
-        }
-        NodeKind::All | NodeKind::Sweep | NodeKind::Points => Vec::new(),
-    }
-}
-
-/// The names in braces in a text.
-fn names_in_braces(text: &str) -> Vec<String> {
-    let text = Template::new(text, |_| None, Path::new(""));
-    text.unknown().map(str::to_owned).collect()
 }

@@ -77,7 +77,7 @@ fn to_text(dir: &Path, force: Force) -> Result<Vec<String>, EditError> {
     if text.expression.nodes().iter().any(is_open) {
         return Err(EditError::OpenNames);
     }
-    let signatures = signatures(task, &text.expression, &inputs);
+    let signatures = signatures(task, &text.expression);
     drop_default_labels(&mut text.expression, &signatures);
     let contents = text.workflow();
     let mut read = parse(&contents).map_err(|_| EditError::NotSaid)?.text;
@@ -148,12 +148,13 @@ fn read_default(task: &Path, name: &InputName) -> Result<InputDefault, EditError
 
 fn to_directories(dir: &Path, source: &str, force: Force) -> Result<Vec<String>, EditError> {
     let task = &real(dir)?;
+    load::check_text(dir)?;
     let mut parsed = parse(source).map_err(|mistake| LoadError::of_text(dir, vec![mistake]))?;
     let inputs = parsed.text.inputs.clone().unwrap_or_default();
-    let signatures = signatures(task, &parsed.text.expression, &inputs);
+    let signatures = signatures(task, &parsed.text.expression);
     let mut expression = parsed.text.expression.clone();
     add_names(&mut parsed.text);
-    let layout = WorkflowDirectories::new(&parsed, &inputs, &signatures)
+    let layout = WorkflowDirectories::new(&parsed, &signatures)
         .map_err(|mistakes| LoadError::of_text(dir, mistakes))?;
     let defaults = &parsed.text.defaults;
     for (name, _) in inputs.iter().zip(defaults).filter(|(_, default)| default.is_some()) {

@@ -139,8 +139,7 @@ pub fn init_directories(
     let signature = signature_of(&task, computation).ok_or_else(unusable)?;
     let (expression, names) = expression(computation, &signature).ok_or_else(unusable)?;
     let signatures = computation.map(|name| (name.to_string(), signature));
-    let layout =
-        WorkflowDirectories::of_expression(&expression, &names, &signatures.into_iter().collect());
+    let layout = WorkflowDirectories::of_expression(&expression, &signatures.into_iter().collect());
     let layout = layout.ok_or_else(unusable)?;
     let in_repository = create_repository(dir, &task)?;
     let mut files = Vec::new();

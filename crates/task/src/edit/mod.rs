@@ -281,12 +281,13 @@ pub fn make(dir: &Path, layout: &WorkflowDirectories) -> io::Result<()> {
 }
 
 /// Returns the signatures, as far as they are known, of the computations that an expression names, by what is written for them. Of
-/// several computations, that is what they have in common.
-fn signatures(task: &Path, expression: &Expression, inputs: &[InputName]) -> Signatures {
+/// several computations, that is what the ones that are there have in common.
+fn signatures(task: &Path, expression: &Expression) -> Signatures {
     let mut signatures = Signatures::new();
-    for (written, names) in computation_names(expression, inputs) {
+    for (written, names) in computation_names(expression) {
         let all = names.iter().map(|name| signature(task, name));
-        let common = all.reduce(|a, b| Signature {
+        let there = all.filter(|it| it.inputs.is_some() || it.outputs.is_some());
+        let common = there.reduce(|a, b| Signature {
             inputs: a.inputs.filter(|inputs| b.inputs.as_ref() == Some(inputs)),
             outputs: a.outputs.filter(|outputs| b.outputs.as_ref() == Some(outputs)),
         });

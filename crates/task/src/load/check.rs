@@ -9,7 +9,7 @@ use ce_model::expression::{DEFINITION, ExpressionNode, NodeKind, RESOURCES, labe
 use ce_model::name::InputName;
 use ce_model::slice::{MAX_ARITY, Slice};
 use ce_model::sweep::{ScopeId, Sweep, SweepRules};
-use ce_model::task::{Argument, Node, NodeId, ROOT_LABEL, TaskResources, Workflow};
+use ce_model::task::{Argument, Node, NodeId, ROOT_LABEL, TaskResources, VALUE, Workflow};
 
 use super::nodes::{Computations, NodeOperation, NodeReader, OpenNode};
 use super::problems::LoadFault;
@@ -122,8 +122,7 @@ impl<'a, 'b, S: TaskSource> WorkflowCheck<'a, 'b, S> {
             for (line, name) in (1..).zip(names) {
                 if bound.iter().any(|it| it.as_str() == &**name) {
                     let fault = LoadFault::DefinedName(name.to_string(), "bound by a sweep");
-                    let (path, line) = place.line(DEFINITION, line);
-                    findings.problem_in_line(&path, line, fault);
+                    findings.add(place.problem(DEFINITION, line, fault));
                 }
             }
             for node in &nodes[id] {
@@ -233,8 +232,7 @@ impl<'a, 'b, S: TaskSource> WorkflowCheck<'a, 'b, S> {
             } else {
                 continue;
             };
-            let (path, line) = place.line(DEFINITION, line);
-            self.nodes.findings.problem_in_line(&path, line, fault);
+            self.nodes.findings.add(place.problem(DEFINITION, line, fault));
         }
         self.named.push(NamedNode { id, place: place.clone(), names });
     }
@@ -383,7 +381,9 @@ impl<'a, 'b, S: TaskSource> WorkflowCheck<'a, 'b, S> {
         }
         if given != takes {
             let computation = operation.title(self.nodes.library);
-            let fault = LoadFault::Arity { computation, takes, given };
+            let mut names = operation.inputs(self.nodes.library);
+            names.resize(takes, VALUE.to_owned());
+            let fault = LoadFault::Arity { computation, takes: names, given };
             self.nodes.problem(&open.place, "inputs", 0, fault);
         }
         let is_complete = arguments.len() == open.nodes.len();

@@ -301,6 +301,23 @@ fn task_in(
     Err(LoadError::NoTaskAt { path: dir.to_owned(), rev: rev.to_owned() })
 }
 
+/// Checks the text that is the workflow of a task, as it is checked out. The files and computations that it names need not be there.
+///
+/// # Errors
+///
+/// Returns all problems of the text at once.
+pub fn check_text(dir: &Path) -> Result<(), LoadError> {
+    let Err(LoadError::Problems { path, mut problems, .. }) = task(dir, Uncommitted::Ignore, None)
+    else {
+        return Ok(());
+    };
+    problems.retain(|it| it.path.as_os_str() == WORKFLOW_TEXT && it.fault.is_of_writing());
+    if problems.is_empty() {
+        return Ok(());
+    }
+    Err(LoadError::Problems { path, problems, warnings: Vec::new() })
+}
+
 /// Whether a directory, given by its real path, holds a task.
 pub fn is_task(dir: &Path) -> bool {
     dir.join(WORKFLOW).is_dir() || dir.join(WORKFLOW_TEXT).symlink_metadata().is_ok()
@@ -328,7 +345,8 @@ pub fn check_access(dir: &Path, task: &Task, exposed: Option<&Exposed>) -> Resul
     for computation in &task.computations {
         let path = computation.place_of(computations::ACCESS_FILE);
         let faults = computations::access_faults(&computation.access, exposed).into_iter();
-        problems.extend(faults.map(|fault| Problem { path: path.clone(), line: None, fault }));
+        let problem = |fault| Problem { path: path.clone(), line: None, excerpt: None, fault };
+        problems.extend(faults.map(problem));
     }
     if problems.is_empty() {
         return Ok(());
@@ -543,7 +561,9 @@ pub fn exported(dir: &Path) -> Result<(Vec<String>, Vec<String>, Access), Proble
     let mut source = Snapshot::of_files(&dir.canonicalize().unwrap_or_else(|_| dir.to_owned()));
     let read = match source.task() {
         Ok(place) => computations::exported(&mut source, &place, &mut findings),
-        Err(fault) => return Err(Problem { path: dir.to_owned(), line: None, fault }),
+        Err(fault) => {
+            return Err(Problem { path: dir.to_owned(), line: None, excerpt: None, fault });
+        }
     };
     match (read, findings.problems.into_iter().next()) {
         (_, Some(problem)) => Err(problem),

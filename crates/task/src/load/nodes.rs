@@ -94,9 +94,7 @@ impl<'a, 'b, S: TaskSource> NodeReader<'a, 'b, S> {
         line: usize,
         fault: impl Into<LoadFault>,
     ) {
-        let fault = place.fault(file, line, fault.into());
-        let (path, line) = place.line(file, line);
-        self.findings.problem_in_line(&path, line, fault);
+        self.findings.add(place.problem(file, line, fault.into()));
     }
 
     /// Returns the value of a result, or adds its problem.

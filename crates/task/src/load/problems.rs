@@ -8,7 +8,7 @@ use ce_git::{AbsentLfsObject, HeadError, SnapshotError};
 use ce_model::access::RuleError;
 use ce_model::declaration::DeclarationError;
 use ce_model::exit::Explain;
-use ce_model::expression::{Mistake, unknown_name_hint};
+use ce_model::expression::{Excerpt, Fault, Mistake, unknown_name_hint};
 use ce_model::humanize::counted;
 use ce_model::leftovers::is_leftover;
 use ce_model::name::NameError;
@@ -29,6 +29,8 @@ pub struct Problem {
     pub path: PathBuf,
     /// The line, counted from one.
     pub line: Option<usize>,
+    /// The line of the text around it, if it is in the text of a workflow.
+    pub excerpt: Option<Box<Excerpt>>,
     /// The fault.
     pub fault: LoadFault,
 }
@@ -65,8 +67,8 @@ pub enum LoadFault {
     #[error("the task has {0}, too: its workflow is one text, or directories")]
     TwoForms(&'static str),
     /// The text of a workflow has a mistake.
-    #[error("{}", mistake_in_line(.0))]
-    Mistake(Box<Mistake>),
+    #[error("{0}")]
+    Mistake(Box<Fault>),
     /// A label names an input that is filled by another expression.
     #[error("the label {label:?} stands before the input {place:?}")]
     LabelPlace {
@@ -159,12 +161,12 @@ pub enum LoadFault {
         places: usize,
     },
     /// The computation takes another number of inputs.
-    #[error("{computation} takes {}, not {given}", inputs(*takes))]
+    #[error("{computation} takes {}, not {given}", inputs(takes.len()))]
     Arity {
         /// The computation's name.
         computation: String,
-        /// The number of its inputs.
-        takes: usize,
+        /// The names of its inputs.
+        takes: Vec<String>,
         /// The number of given inputs.
         given: usize,
     },
@@ -329,7 +331,8 @@ impl LoadFault {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", place(&self.path, self.line), self.fault)
+        write!(f, "{}: {}", place(&self.path, self.line), self.fault)?;
+        self.excerpt.as_ref().map_or(Ok(()), |excerpt| write!(f, "\n{excerpt}"))
     }
 }
 
@@ -352,7 +355,12 @@ impl Problems {
         line: usize,
         fault: impl Into<LoadFault>,
     ) {
-        let (line, fault) = ((line > 0).then_some(line), fault.into());
+        let line = (line > 0).then_some(line);
+        self.add(Problem { path: path.to_owned(), line, excerpt: None, fault: fault.into() });
+    }
+
+    pub(super) fn add(&mut self, problem: Problem) {
+        let fault = &problem.fault;
         // The repository of the task is that of its computations.
         if matches!(fault, LoadFault::Head(_))
             && self.problems.iter().any(|it| {
@@ -361,7 +369,7 @@ impl Problems {
         {
             return;
         }
-        self.problems.push(Problem { path: path.to_owned(), line, fault });
+        self.problems.push(problem);
     }
 
     pub(super) fn warning(&mut self, path: &Path, oddity: WarningKind) {
@@ -391,10 +399,10 @@ impl Problems {
 
     /// Adds the mistakes of the text of a workflow.
     pub(super) fn mistakes(&mut self, mistakes: Vec<Mistake>) {
-        for mistake in mistakes {
-            let line = mistake.position.line;
-            let fault = LoadFault::Mistake(Box::new(mistake));
-            self.problem_in_line(Path::new(WORKFLOW_TEXT), line, fault);
+        for Mistake { position, fault, excerpt } in mistakes {
+            let (path, line) = (WORKFLOW_TEXT.into(), Some(position.line));
+            let excerpt = Some(Box::new(excerpt));
+            self.add(Problem { path, line, excerpt, fault: LoadFault::Mistake(Box::new(fault)) });
         }
     }
 
@@ -462,6 +470,20 @@ impl LoadFault {
 }
 
 impl LoadFault {
+    /// Whether what is written is wrong, whatever files and computations there are.
+    pub(super) const fn is_of_writing(&self) -> bool {
+        matches!(
+            self,
+            Self::Mistake(_)
+                | Self::Name(_)
+                | Self::NoInput { .. }
+                | Self::Arity { .. }
+                | Self::Slice(_)
+                | Self::OutOfSlice { .. }
+                | Self::TooMany(_)
+        )
+    }
+
     /// Whether a limit of processes, memory or open files is the cause.
     pub(super) fn is_shortage(&self) -> bool {
         match self {
@@ -480,7 +502,7 @@ impl Explain for LoadFault {
             Self::Kind(_) => {
                 "write computation, input, literal, file, text, tree, member, all, sweep or points"
             }
-            Self::Mistake(mistake) => return mistake.fault.hint(),
+            Self::Mistake(fault) => return fault.hint(),
             Self::LabelPlace { .. } => "put the expressions into the order of the inputs",
             Self::NoComputation { nearest: Some(name), .. }
             | Self::NoInput { nearest: Some(name), .. }
@@ -537,8 +559,9 @@ impl Explain for LoadFault {
             Self::NoLabel { nearest: None, .. } => "name a line of the computation's file inputs",
             Self::Grant(error) => return error.hint(),
             Self::NotHere(_) => "install it where the line says, or commit another line",
-            Self::Arity { .. } => {
-                "give the node as many inputs: expressions in a text, or directories inputs/00-NAME and so on"
+            Self::Arity { takes, .. } if takes.is_empty() => return None,
+            Self::Arity { takes, .. } => {
+                return Some(format!("its inputs are {}", takes.join(", ")));
             }
             Self::InputText { .. } => "give the input one line of UTF-8 text",
             Self::Head(error) => return error.hint(),
@@ -640,7 +663,7 @@ pub enum ResourceFault {
     #[error("the line does not say which computation it is for")]
     NoComputation(Resource),
     /// A name in braces is not known.
-    #[error("{{{name}}} is neither an input of the task nor bound by a sweep around {node}", node = NodePlace(node))]
+    #[error("{{{name}}} is neither an input of the task nor bound by a sweep around the node {}", node.display())]
     NoName {
         /// The name.
         name: String,
@@ -649,15 +672,6 @@ pub enum ResourceFault {
         /// The node, relative to the task.
         node: PathBuf,
     },
-}
-
-/// A node in messages.
-struct NodePlace<'a>(&'a Path);
-
-impl fmt::Display for NodePlace<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the node {}", self.0.display())
-    }
 }
 
 impl Explain for ResourceFault {
@@ -708,12 +722,6 @@ pub fn listed(paths: &[PathBuf]) -> String {
         names.push(format!("and {more} more"));
     }
     names.join(", ")
-}
-
-/// Returns a mistake in a text, with its line and its place in the line.
-fn mistake_in_line(mistake: &Mistake) -> String {
-    let [line, pointer] = mistake.excerpt();
-    format!("{}\n    | {line}\n    | {pointer}", mistake.fault)
 }
 
 /// A number of files.

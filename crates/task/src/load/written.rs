@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use ce_git::TreePath;
-use ce_model::expression::{Expression, Mistake, NodeKind, Parsed};
+use ce_model::expression::{Expression, NodeKind, Parsed};
 use ce_model::sweep::SweepRules;
 use ce_model::task::{NodeId, WORKFLOW_TEXT};
 
-use super::problems::{LoadFault, Problems, WarningKind};
+use super::problems::{LoadFault, Problem, Problems, WarningKind};
 use super::source::TaskSource;
 use super::text_workflow::line_place;
 use super::written_directories::{Branch, WrittenDirectories};
@@ -174,15 +174,23 @@ impl<'a> NodePlace<'a> {
         }
     }
 
-    /// The fault of a line of a file of the node. In a text, a fault of rules has the words of the text.
-    pub(super) fn fault(&self, file: &str, line: usize, fault: LoadFault) -> LoadFault {
-        match (self, fault) {
-            (Self::Text { parsed, node }, LoadFault::Sweep(fault)) => {
-                let mistake: Mistake = parsed.mistake_of_file(*node, file, line, (*fault).into());
-                LoadFault::Mistake(Box::new(mistake))
+    /// The problem of a line of a file of the node. In a text, a fault of rules has the words of the text.
+    pub(super) fn problem(&self, file: &str, line: usize, fault: LoadFault) -> Problem {
+        let (path, number) = self.line(file, line);
+        let (excerpt, fault) = match (self, fault) {
+            (Self::Text { parsed, node }, fault) => {
+                let fault = match fault {
+                    LoadFault::Sweep(fault) => {
+                        let fault = parsed.fault_of_rules(*node, file, line, *fault);
+                        LoadFault::Mistake(Box::new(fault))
+                    }
+                    other => other,
+                };
+                (Some(Box::new(parsed.excerpt(*node, file, line))), fault)
             }
-            (_, fault) => fault,
-        }
+            (Self::Directory { .. }, fault) => (None, fault),
+        };
+        Problem { path, line: (number > 0).then_some(number), excerpt, fault }
     }
 
     /// Warns of a file of the node.

@@ -142,23 +142,19 @@ impl Generator<'_> {
         })
     }
 
-    /// A sweep with up to `depth` more in its body. `is_open` says whether one around it binds what its body reads.
-    fn sweep(&mut self, depth: usize, is_open: bool) -> NodeId {
-        let kind = self.random.below(3);
+    /// A sweep with up to `depth` more in its body.
+    fn sweep(&mut self, depth: usize) -> NodeId {
+        let has_factors = self.random.below(3) == 0;
         let (mut files, mut names, mut points) = (Vec::new(), Vec::new(), None);
-        match kind {
-            0 => (files, names) = self.factors(),
-            _ => {
-                let made = self.points();
-                points = Some(match self.random.below(2) {
-                    0 => made,
-                    _ => self.push(NodeKind::Computation, "c1", &[made, made]),
-                });
-                names.extend([self.name(), self.name()]);
-            }
-        }
-        let opens = kind == 2 && !is_open;
-        if kind > 0 && !opens {
+        if has_factors {
+            (files, names) = self.factors();
+        } else {
+            let made = self.points();
+            points = Some(match self.random.below(2) {
+                0 => made,
+                _ => self.push(NodeKind::Computation, "c1", &[made, made]),
+            });
+            names.extend([self.name(), self.name()]);
             let rows = names.iter().map(|name| vec![name.as_str().into()]).collect();
             files.push(RuleFile { name: "names".into(), rows });
         }
@@ -167,7 +163,7 @@ impl Generator<'_> {
             files.retain(|file| depth == 0 || &*file.name != "replicates");
             names.extend((depth == 0).then(|| "replicate".to_owned()));
         }
-        let inner = (depth > 0).then(|| self.sweep(depth - 1, is_open || opens));
+        let inner = (depth > 0).then(|| self.sweep(depth - 1));
         let body = self.body(&names, inner);
         let until = files.iter().filter(|file| &*file.name == "replicates");
         let until = until.map(|file| file.rows[0][0].clone()).find(|line| line.contains("until"));
@@ -203,7 +199,7 @@ pub(super) fn generated(lab: &Lab, seed: u64) -> String {
     let depth = random.below(3);
     let expression = Expression::default();
     let mut generator = Generator { random: &mut random, expression, names: 0 };
-    generator.sweep(depth, false);
+    generator.sweep(depth);
     let inputs = lab.inputs.iter().map(|name| name.parse().unwrap()).collect();
     shown(&Text { inputs: Some(inputs), expression: generator.expression, ..Text::default() }, ALL)
 }
