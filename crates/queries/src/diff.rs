@@ -645,6 +645,7 @@ fn read_text(path: &Path) -> io::Result<Option<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frame::tests::{SUITE, frame};
 
     #[test]
     fn texts_differ_in_lines_and_others_as_a_whole() {
@@ -673,5 +674,53 @@ mod tests {
         assert_eq!(lines(&large), Difference::Large(1 << 20));
         assert!(matches!(lines(&large[1..]), Difference::Lines(_)));
         assert!(difference(&text, Path::new("/nowhere/at/all")).is_err());
+    }
+
+    /// The rows of a comparison of two tables: points, whether a side has the row, and the names of outputs that differ.
+    fn rows(old: &str, new: &str) -> Vec<String> {
+        let comparison = TableComparison::new(&frame(old), &frame(new));
+        let rows = comparison.rows.iter().map(|row| {
+            let point: Vec<&str> = row.point.iter().map(CellValue::text).collect();
+            let sides = row.sides.each_ref().map(|side| if side.is_some() { "x" } else { "-" });
+            let outputs = comparison.outputs.iter().enumerate();
+            let changed = outputs.filter(|(at, _)| row.differs(*at)).map(|(_, name)| &**name);
+            let changed: Vec<&str> = changed.collect();
+            format!("{} {}: {}", point.join(" "), sides.concat(), changed.join(","))
+        });
+        rows.collect()
+    }
+
+    #[test]
+    fn rows_of_two_tables_are_joined_by_keys_in_the_order_of_the_newer_one() {
+        let old = "n who~ s@0\n 1 anna 5 | 1\n 2 bert 6 | 2";
+        let new = "n who~ s@0\n 3 dora 7 | 1\n 1 anna 8 | 2";
+        assert_eq!(rows(old, new), ["3 -x: who,s", "1 xx: s", "2 x-: who,s"]);
+    }
+
+    #[test]
+    fn rows_with_the_same_keys_are_joined_by_their_numbers() {
+        let (old, new) = ("n s@0*\n 1 5 | 1\n 1 6 | 1\n 1 7 | 1", "n s@0*\n 1 5 | 1\n 1 8 | 1");
+        assert_eq!(rows(old, new), ["1 xx: ", "1 xx: s", "1 x-: s"]);
+    }
+
+    #[test]
+    fn rows_of_benchmarks_are_joined_by_their_names() {
+        let new = "tool replicate benchmark@0* seconds@0*
+            a 1 slow 100.1 | 1\n a 1 new 1 | 1\n a 2 slow 5 | 2\n a 2 new 1 | 2";
+        let found = rows(SUITE, new);
+        assert!(found.contains(&"a 1 slow xx: ".to_owned()), "{found:?}");
+        assert!(found.contains(&"a 2 slow xx: seconds".to_owned()), "{found:?}");
+        assert!(found.contains(&"a 1 new -x: seconds".to_owned()), "{found:?}");
+        assert!(found.contains(&"a 1 fast x-: seconds".to_owned()), "{found:?}");
+    }
+
+    #[test]
+    fn excluded_rows_are_not_compared() {
+        assert_eq!(rows("n s@0\n 1 5 | 1\n 2 - | excluded", "n s@0\n 1 5 | 1"), ["1 xx: "]);
+    }
+
+    #[test]
+    fn numbers_are_texts_where_the_other_side_has_texts() {
+        assert_eq!(rows("n s@0\n 1 5 | 1", "n s@0\n 1 \"5\" | 1\n 2 a | 2"), ["1 xx: ", "2 -x: s"]);
     }
 }

@@ -194,4 +194,73 @@ mod tests {
         let table = read("b,s,status of the build\na,1,failed\n");
         assert_eq!((table.columns.len(), &table.rows[0].status), (3, &RowStatus::Ok));
     }
+
+    /// The names of the columns with a role.
+    fn with_role(table: &Frame, role: ColumnRole) -> String {
+        let columns = table.columns.iter().filter(|column| column.role == role);
+        columns.map(|column| &*column.name).collect::<Vec<_>>().join(",")
+    }
+
+    #[test]
+    fn keys_are_before_the_replicate_or_are_not_all_numbers() {
+        let table = read("n,replicate,seconds,state\n1,1,2.5,warm\n2,1,3.5,cold\n");
+        assert_eq!(with_role(&table, ColumnRole::Key), "n,replicate,state");
+        assert_eq!(with_role(&table, ColumnRole::Value), "seconds");
+        let table = read("{\"n\":\"1\",\"warm\":true,\"s\":1,\"none\":null}\n");
+        assert_eq!(with_role(&table, ColumnRole::Key), "n,warm");
+    }
+
+    #[test]
+    fn a_column_of_numbers_with_a_text_may_be_either() {
+        let of = |table: &Frame| {
+            let at = table.place("s").unwrap();
+            (table.columns[at].role, table.columns[at].is_numeric)
+        };
+        assert_eq!(of(&read("b,s\na,1\na,2\na,x\n")), (ColumnRole::Key, true));
+        assert_eq!(of(&read("b,replicate,s\na,1,1\na,2,2\na,3,x\n")), (ColumnRole::Value, true));
+        assert_eq!(of(&read("b,s\na,1\na,x\na,y\n")), (ColumnRole::Key, false));
+        assert_eq!(of(&read("s,replicate,t\n1,1,1\n2,2,2\n")), (ColumnRole::Key, false));
+    }
+
+    #[test]
+    fn what_became_of_a_row_is_read() {
+        let header = "b,s,status,call,host,machine,time,duration,exclusive,reason,log\n";
+        let rows = "a,1,ok,7,red,a CPU,2026-01-01T00:00:00Z,1.5,yes,,\nb,,failed,8,,,,,,exit,log\nc,,excluded,,,,,,,,\nd,,missing,9,,,,,,,\n";
+        let table = read(&format!("{header}{rows}"));
+        let words: Vec<&str> = table.rows.iter().map(|row| row.status.word()).collect();
+        assert_eq!(words, ["ok", "failed", "excluded", "failed"]);
+        let origin = table.rows[0].origin.as_ref().unwrap();
+        assert_eq!(
+            (origin.host.as_deref(), origin.machine.as_deref()),
+            (Some("red"), Some("a CPU"))
+        );
+        assert_eq!((origin.seconds, origin.exclusive), (Some(1.5), Some(true)));
+        assert_eq!(origin.at, Some("2026-01-01T00:00:00Z".parse().unwrap()));
+        assert_eq!(table.rows[1].origin, None);
+        assert_eq!(
+            table.rows.iter().map(|row| row.call).collect::<Vec<_>>(),
+            [Some(7), Some(8), None, Some(9)]
+        );
+    }
+
+    #[test]
+    fn the_json_of_a_table_has_units_and_what_became_of_rows() {
+        let line = r#"{"row":{"n":1,"s":2.5},"columns":{"s":{"unit":"s","better":"less"}},"status":"ok","call":3,"host":null,"time":null,"duration":null}"#;
+        let table = read(&format!("{line}\n"));
+        assert_eq!(table.names().collect::<Vec<_>>(), ["n", "s"]);
+        assert_eq!(table.columns[1].title(), "s [s]");
+        assert_eq!((table.rows[0].call, &table.rows[0].origin), (Some(3), &None));
+        // An object that has a column of such a name is none.
+        let table = read("{\"row\":\"x\",\"status\":\"ok\",\"s\":1}\n");
+        assert_eq!(table.names().collect::<Vec<_>>(), ["row", "s"]);
+    }
+
+    #[test]
+    fn a_file_that_is_no_table_has_a_line() {
+        let error = read_table(Path::new("wide"), b"a,b\n1\n").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "wide is no table: line 2: the row has 1 value, and the header 2"
+        );
+    }
 }

@@ -546,6 +546,11 @@ fn in_words(
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use ce_queries::compared_medians::{MedianRules, MedianTables};
+    use ce_queries::table_from_file::read_table;
+
     use super::*;
 
     #[test]
@@ -555,5 +560,60 @@ mod tests {
         assert_eq!(texts(0.8, 0.6, 0.9957), ["0.800", "0.600", "0.996"]);
         assert_eq!(texts(1.08, 1.0, 1.19), ["1.08", "1.00", "1.19"]);
         assert_eq!(texts(1.08, 1.02, 1.19), ["1.08", "1.02", "1.19"]);
+    }
+
+    /// The lines that a comparison of two files prints.
+    fn printed(old: &str, new: &str, rules: MedianRules, format: MedianFormat) -> String {
+        let [old, new] =
+            [old, new].map(|text| read_table(Path::new("t"), text.as_bytes()).unwrap());
+        let rules = MedianRules { threshold: statistics::THRESHOLD, ..rules };
+        let table = MedianTable::new(MedianTables::Tables([&old, &new]), &rules).unwrap();
+        let mut out = Vec::new();
+        medians(&table, (["old", "new"], rules.threshold), format, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    fn column(values: &str) -> String {
+        format!("s\n{}\n", values.replace(' ', "\n"))
+    }
+
+    #[test]
+    fn a_difference_is_not_taken_for_a_ratio() {
+        let (old, new) = (column("-2 -1 0 1 2 3"), column("0 1 2 3 4 5 6"));
+        let text = printed(&old, &new, MedianRules::default(), MedianFormat::Text);
+        assert!(text.contains("6+7  0.5    3  +2.5 [-1.62, 6.62]"), "{text}");
+        assert!(text.contains(": the difference, not the ratio"), "{text}");
+    }
+
+    #[test]
+    fn more_digits_are_asked_for_where_more_values_would_not_decide() {
+        let same = column(&["1.5"; 6].join(" "));
+        let text = printed(&same, &same, MedianRules::default(), MedianFormat::Text);
+        assert!(text.contains("unclear (digits)"), "{text}");
+        assert!(text.contains("values with more digits would decide, and more values would not"));
+        assert!(!text.contains("about N values"), "{text}");
+    }
+
+    #[test]
+    fn exact_values_have_no_interval() {
+        let rules = MedianRules { exact: vec!["s".to_owned()], ..MedianRules::default() };
+        let json = printed(&column("100 100"), &column("110 111"), rules, MedianFormat::Json);
+        assert!(json.contains("\"confidence\":null,"), "{json}");
+        assert!(json.contains("\"n\":[2,2],\"not_ok\":[0,0],\"medians\":[100.0,110.5],"), "{json}");
+        let note = "\"notes\":[\"values within a side differ, although they are exact\"]";
+        assert!(json.contains(note), "{json}");
+    }
+
+    #[test]
+    fn the_confidence_of_a_family_is_said() {
+        let old: String = (1..=6).map(|at| format!("a,{at}.5\nb,{at}.5\n")).collect();
+        let old = format!("bench,s\n{old}");
+        let rules = MedianRules { is_family: true, ..MedianRules::default() };
+        let text = printed(&old, &old, rules.clone(), MedianFormat::Text);
+        assert!(text.contains("intervals have 97.5 %: all of them together 95 %"), "{text}");
+        let json = printed(&old, &old, rules, MedianFormat::Json);
+        assert!(json.contains("\"by_chance\":null"), "{json}");
+        let json = printed(&old, &old, MedianRules::default(), MedianFormat::Json);
+        assert!(json.contains("\"by_chance\":0.05"), "{json}");
     }
 }

@@ -279,3 +279,103 @@ impl RowColumn {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::tests::frame;
+
+    /// The facts about a row as JSON.
+    fn json(frame: &Frame, row: &FrameRow) -> String {
+        let mut columns = ROW_COLUMNS;
+        columns.sort_by_key(|column| column.subject);
+        let facts = columns.iter().filter_map(|column| column.json(frame, row));
+        let facts =
+            facts.map(|(name, fact)| format!("{name}={}", serde_json::to_string(&fact).unwrap()));
+        facts.collect::<Vec<_>>().join(" ")
+    }
+
+    /// The facts about a row as CSV has them.
+    fn csv(frame: &Frame, row: &FrameRow) -> String {
+        let columns = ROW_COLUMNS.iter().filter(|column| column.is_printed(frame));
+        let facts =
+            columns.map(|column| (column.fact)(row).map(|it| it.text()).unwrap_or_default());
+        facts.collect::<Vec<_>>().join(",")
+    }
+
+    #[test]
+    fn all_columns_are_printed_in_their_order_and_facts_where_they_are_known() {
+        let mut frame = frame("n s@0\n 1 2 | 1\n 2 - | failed 2\n 3 - | excluded");
+        let origin = RowOrigin {
+            host: Some("red".into()),
+            at: "2026-01-01T00:00:00.25Z".parse().ok(),
+            seconds: Some(1.23456),
+            exclusive: Some(true),
+            ..RowOrigin::default()
+        };
+        frame.rows[0].origin = Some(Arc::new(origin));
+        frame.rows[0].uncertain = Some("±9%".to_owned());
+        let [ok, failed, excluded] = [0, 1, 2].map(|at| &frame.rows[at]);
+        assert_eq!(csv(&frame, ok), "ok,1,red,,2026-01-01T00:00:00Z,1.235,yes,±9%,");
+        assert_eq!(csv(&frame, failed), "failed,2,,,,,,it failed,");
+        assert_eq!(csv(&frame, excluded), "excluded,,,,,,,,");
+        assert_eq!(
+            json(&frame, ok),
+            r#"status="ok" reason="±9%" call=1 host="red" time="2026-01-01T00:00:00.25Z" duration=1.23456 exclusive=true"#
+        );
+        let nothing = "host=null time=null duration=null";
+        assert_eq!(
+            json(&frame, failed),
+            format!(r#"status="failed" reason="it failed" call=2 {nothing}"#)
+        );
+        assert_eq!(json(&frame, excluded), format!(r#"status="excluded" call=null {nothing}"#));
+    }
+
+    #[test]
+    fn attesters_are_there_if_they_are_asked_for() {
+        let mut frame = frame("n s@0\n 1 2 | 1");
+        assert!(!json(&frame, &frame.rows[0]).contains("attested"));
+        let columns = csv(&frame, &frame.rows[0]).split(',').count();
+        frame.has_attesters = true;
+        assert!(json(&frame, &frame.rows[0]).ends_with("attested=null"));
+        assert_eq!(csv(&frame, &frame.rows[0]).split(',').count(), columns + 1);
+    }
+
+    #[test]
+    fn a_run_that_executes_a_call_is_named() {
+        let holder = Holder { host: "red".to_owned(), process: 7, began: Some(0), own: false };
+        let row = FrameRow { status: RowStatus::Running(holder), ..FrameRow::default() };
+        let (csv, json) = (csv(&Frame::default(), &row), json(&Frame::default(), &row));
+        assert!(csv.ends_with(", which began at 1970-01-01T00:00:00Z,"), "{csv}");
+        let holder = r#"holder={"host":"red","process":7,"began":"1970-01-01T00:00:00Z"}"#;
+        assert!(json.starts_with(&format!(r#"status="running" {holder} call=null"#)), "{json}");
+    }
+
+    #[test]
+    fn what_is_printed_is_read_back() {
+        let origin = RowOrigin {
+            host: Some("red".into()),
+            machine: Some("a CPU".into()),
+            at: "2026-01-01T00:00:00Z".parse().ok(),
+            seconds: Some(1.5),
+            exclusive: Some(false),
+            ..RowOrigin::default()
+        };
+        let origin = Some(Arc::new(origin));
+        let row = FrameRow { call: Some(3), origin, ..FrameRow::default() };
+        let mut read = FrameRow::default();
+        for column in &ROW_COLUMNS {
+            if let Some(fact) = (column.fact)(&row) {
+                (column.read)(&mut read, &fact.text());
+            }
+        }
+        assert_eq!(read, row);
+    }
+
+    #[test]
+    fn names_that_a_table_has_are_told_apart() {
+        assert_eq!(row_column_name("call", &["n"]), "call");
+        let names = ["call", "call (of the row)"];
+        assert_eq!(row_column_name("call", &names), "call (of the row) (of the row)");
+    }
+}

@@ -1,22 +1,17 @@
-//! Medians of two sides of a table compared, group by group: two levels of a factor, or two tables.
-//!
-//! The values that a call makes count as one, however many rows of a side have them: as their median. Groups are told apart by
-//! names of points, but not by the replicate, nor by names of which the two sides have no text in common. The rules are those of
-//! [`statistics`].
+//! Two sides of measurements: their groups, the columns that are compared, and the remarks on each group.
 
 use std::collections::{BTreeSet, HashSet};
 
+use ce_model::digest::is_object_id;
+use ce_model::statistics::{CONFIDENCE, ComparedSides};
+use ce_model::suggest::UnknownName;
+use ce_model::sweep::{CellValue, ColumnMeasure, REPLICATE, point_title};
 use jiff::{SignedDuration, Timestamp};
 
-use ce_model::digest::is_object_id;
-use ce_model::exit::{Exit, Explain};
-use ce_model::humanize::{counted, listed};
-use ce_model::statistics::{
-    self, CONFIDENCE, ChangeVerdict, ComparedSides, Estimate, Measurements, MedianChange,
+use super::{
+    ComparedMedians, MedianColumn, MedianError, MedianNote, MedianRow, MedianRules, MedianTable,
+    MedianTables, resolution,
 };
-use ce_model::suggest::UnknownName;
-use ce_model::sweep::{Better, CellValue, ColumnMeasure, REPLICATE, point_title};
-
 use crate::frame::{
     CellKinds, ColumnRole, Frame, FrameColumn, FrameRow, FrameSide, MeasuredSide, RowGroup,
     RowStatus, SideRows, grouped,
@@ -24,279 +19,6 @@ use crate::frame::{
 
 /// The factor by which one side may be measured more often than the other one before that is reported.
 const UNEVEN: usize = 2;
-
-/// The medians of two sides, compared.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ComparedMedians {
-    /// The change, unless there are too few values.
-    pub change: Option<MedianChange>,
-    /// The verdict on the change.
-    pub verdict: ChangeVerdict,
-    /// Whether the spelling of the values moved an end of the interval by more than the threshold.
-    pub is_coarse: bool,
-    /// Whether nothing is decided because of the spelling: more values would not help, but more digits would.
-    pub is_rounded: bool,
-}
-
-impl ComparedMedians {
-    /// Compares an old side with a new one, with a threshold such as [`THRESHOLD`](statistics::THRESHOLD).
-    /// The resolution of the values is found here.
-    pub fn new(sides: [&MeasuredSide<'_>; 2], kind: ComparedSides, threshold: f64) -> Self {
-        let [old, new] = sides.map(MeasuredSide::sample);
-        let (Some(old), Some(new)) = (old, new) else {
-            let verdict = ChangeVerdict::TooFew;
-            return Self { change: None, verdict, is_coarse: false, is_rounded: false };
-        };
-        let [coarse, fine] = [resolution(sides), 0.0].map(|it| kind.with_resolution(it));
-        let (change, verdict) = statistics::compare(&old, &new, coarse, threshold);
-        let (finer, finer_verdict) = statistics::compare(&old, &new, fine, threshold);
-        let is_coarse = change.zip(finer).is_some_and(|(change, finer)| {
-            let [ends, finer_ends] = [change, finer].map(|it| [it.estimate.low, it.estimate.high]);
-            ends.into_iter().zip(finer_ends).any(|(end, finer)| {
-                if change.is_ratio {
-                    (end / finer).ln().abs() > threshold.ln_1p()
-                } else {
-                    (end - finer).abs() > threshold * old.median().abs()
-                }
-            })
-        });
-        let is_rounded = verdict.is_unclear() && !finer_verdict.is_unclear();
-        let verdict = if is_rounded { ChangeVerdict::Unclear { needed: None } } else { verdict };
-        Self { change, verdict, is_coarse, is_rounded }
-    }
-}
-
-/// See [`statistics::resolution`].
-fn resolution(sides: [&MeasuredSide<'_>; 2]) -> f64 {
-    statistics::resolution(sides.iter().flat_map(|side| side.spelled.iter().copied()))
-}
-
-/// The geometric mean of the ratios of comparisons, if each has one.
-pub fn mean_ratio<'a>(all: impl Iterator<Item = &'a ComparedMedians>) -> Option<Estimate> {
-    let ratios = all.map(|it| Some(it.change.filter(|change| change.is_ratio)?.estimate));
-    statistics::geometric_mean(&ratios.collect::<Option<Vec<_>>>()?)
-}
-
-/// Whether a change is good, where there is one and that is known.
-pub fn is_better(verdict: ChangeVerdict, better: Option<Better>) -> Option<bool> {
-    let towards = match verdict {
-        ChangeVerdict::Less => Better::Less,
-        ChangeVerdict::More => Better::More,
-        _ => return None,
-    };
-    better.map(|better| better == towards)
-}
-
-/// The two sides: which rows of which table.
-#[derive(Clone, Copy, Debug)]
-pub enum MedianTables<'a> {
-    /// The rows of one table that have an old and a new text in a column.
-    Levels {
-        /// The table.
-        table: &'a Frame,
-        /// The column.
-        by: &'a str,
-        /// The texts. Of a commit, the first digits are enough.
-        levels: [&'a str; 2],
-    },
-    /// All rows of an old table, and all of a new one.
-    Tables([&'a Frame; 2]),
-}
-
-/// The columns to compare, and the rules of the comparison.
-#[derive(Clone, Debug, Default)]
-pub struct MedianRules {
-    /// The names of the columns; without any, all columns of numbers.
-    pub columns: Vec<String>,
-    /// The names of columns that are no measurements: sizes, counts.
-    pub exact: Vec<String>,
-    /// The names that tell groups apart, if not the names of points.
-    pub groups: Vec<String>,
-    /// The least change that matters, as a share.
-    pub threshold: f64,
-    /// The direction of better values, if it is not that of the columns.
-    pub better: Option<Better>,
-    /// Whether the confidence is that of all intervals of a column together.
-    pub is_family: bool,
-    /// Whether the largest changes come first.
-    pub is_sorted: bool,
-}
-
-/// The reason why nothing is compared.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum MedianError {
-    /// No column has this name.
-    #[error("the table has no column {}; there are {}", .0, .0.known.join(", "))]
-    NoColumn(UnknownName),
-    /// A column has no such text.
-    #[error("{by} has no level {level}; there are {}", listed(&level.known))]
-    NoLevel {
-        /// The column.
-        by: String,
-        /// The text, and those that there are.
-        level: UnknownName,
-    },
-    /// Several commits begin so.
-    #[error("{by} has several levels that begin with {level:?}: {}", listed(known))]
-    ManyLevels {
-        /// The column.
-        by: String,
-        /// The digits.
-        level: String,
-        /// The commits.
-        known: Vec<String>,
-    },
-    /// Both levels are one.
-    #[error("both levels of {by} are {level:?}")]
-    SameLevel {
-        /// The column.
-        by: String,
-        /// The text.
-        level: String,
-    },
-    /// A column has other values than numbers, or none on a side.
-    #[error("the column {name} cannot be compared: {why}")]
-    NoNumbers {
-        /// The column.
-        name: String,
-        /// The reason.
-        why: String,
-    },
-    /// A column of numbers has something else.
-    #[error("the column {name} cannot be compared: {text:?} {place} is no number{}", if *.is_too_large { " that a double can hold" } else { "" })]
-    NotNumber {
-        /// The column.
-        name: String,
-        /// The text that it has.
-        text: String,
-        /// Whether it is a number that a double cannot hold.
-        is_too_large: bool,
-        /// The row, in words.
-        place: String,
-    },
-    /// No row of a side has values.
-    #[error("none of the {} of a side has values", counted(*.0, "row"))]
-    Absent(usize),
-    /// No column has numbers on both sides.
-    #[error("no column has numbers on both sides; {}", columns_in_words(.0))]
-    Nothing(Vec<String>),
-}
-
-/// Describes in words the columns that there are.
-fn columns_in_words(names: &[String]) -> String {
-    match names {
-        [] => "there are no columns".to_owned(),
-        names => {
-            let names: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
-            format!("the columns are {}", names.join(", "))
-        }
-    }
-}
-
-impl Explain for MedianError {
-    fn exit(&self) -> Exit {
-        if matches!(self, Self::Absent(_)) { Exit::Missing } else { Exit::Malformed }
-    }
-
-    fn hint(&self) -> Option<String> {
-        Some(match self {
-            Self::NoColumn(unknown) | Self::NoLevel { level: unknown, .. } => {
-                unknown.meant().unwrap_or_else(|| "give one of these names".to_owned())
-            }
-            Self::SameLevel { .. } => "give an old and a new one, as NAME=OLD,NEW".to_owned(),
-            Self::NoNumbers { .. } => "texts and digests are compared by ce diff".to_owned(),
-            Self::NotNumber { .. } => {
-                "let what was not measured fail, or be empty; or choose columns with --column, and names of groups with --group".to_owned()
-            }
-            Self::ManyLevels { .. } => "give more digits".to_owned(),
-            Self::Absent(_) => "ce table says what became of each".to_owned(),
-            Self::Nothing(_) => {
-                "name columns alike on both sides, and separate them by commas or tabs; texts and digests are compared by ce diff"
-                    .to_owned()
-            }
-        })
-    }
-}
-
-/// The comparison of two sides.
-#[derive(Clone, Debug, PartialEq)]
-pub struct MedianTable {
-    /// The names of the sides: the texts of levels, or nothing for tables.
-    pub levels: Option<[String; 2]>,
-    /// The names that tell groups apart.
-    pub groups: Vec<String>,
-    /// The names of points of which the sides have no text in common. They tell no groups apart.
-    pub differing: Vec<String>,
-    /// The columns.
-    pub columns: Vec<MedianColumn>,
-}
-
-/// The comparison of a column.
-#[derive(Clone, Debug, PartialEq)]
-pub struct MedianColumn {
-    /// Its name.
-    pub name: String,
-    /// Its unit, and which values are better.
-    pub measure: ColumnMeasure,
-    /// The confidence of intervals; `None` if its values are no measurements.
-    pub confidence: Option<f64>,
-    /// The groups. Those of one side only come last.
-    pub rows: Vec<MedianRow>,
-}
-
-/// A group of a column.
-#[derive(Clone, Debug, PartialEq)]
-pub struct MedianRow {
-    /// The text of each name.
-    pub group: Vec<CellValue>,
-    /// The number of rows of each side that should have values and are not there.
-    pub not_ok: [usize; 2],
-    /// The values of each side that has some.
-    pub samples: [Option<Measurements>; 2],
-    /// The comparison, if both sides have the group.
-    pub compared: Option<ComparedMedians>,
-    /// Remarks on it for the user.
-    pub notes: Vec<MedianNote>,
-}
-
-impl MedianRow {
-    /// The number of values of each side.
-    pub fn n(&self) -> [usize; 2] {
-        self.samples.each_ref().map(|sample| sample.as_ref().map_or(0, Measurements::n))
-    }
-
-    /// Whether the change is a ratio, and its size in either direction: of a ratio, that of its logarithm.
-    fn size(&self) -> Option<(bool, f64)> {
-        let change = self.compared.and_then(|it| it.change)?;
-        let value = change.estimate.value;
-        Some(if change.is_ratio { (true, value.ln().abs()) } else { (false, value.abs()) })
-    }
-}
-
-/// A remark on a group for the user.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum MedianNote {
-    /// Rows have no values.
-    NotOk(usize),
-    /// Rows that are there have an empty cell.
-    Empty(usize),
-    /// The sides have values of the same calls: so many, of those of the old side and of the new one.
-    Shared([usize; 3]),
-    /// The sides were measured on other hosts.
-    Hosts([Vec<String>; 2]),
-    /// They were measured on machines that are not the same.
-    Machines([Vec<String>; 2]),
-    /// One side was measured before the other one began.
-    Times,
-    /// The numbers of values differ by much.
-    Uneven,
-    /// There are outliers, which count.
-    Outliers(usize),
-    /// Values are rounded so much that this matters.
-    Resolution,
-    /// Values that are no measurements differ.
-    Inexact,
-}
 
 /// A column, by its place in the table of each side.
 #[derive(Clone, Copy)]
@@ -752,21 +474,255 @@ fn differing_names(sides: [&BTreeSet<&str>; 2]) -> Option<[Vec<String>; 2]> {
     differ.then(|| sides.map(|names| names.iter().map(|name| (*name).to_owned()).collect()))
 }
 
-impl MedianColumn {
-    /// The geometric mean of the ratios of the groups that both sides have, if there are several and each has one.
-    pub fn mean(&self) -> Option<Estimate> {
-        let compared: Vec<&ComparedMedians> = self.compared().collect();
-        (compared.len() > 1).then(|| mean_ratio(compared.into_iter())).flatten()
+#[cfg(test)]
+mod tests {
+    use ce_model::exit::Explain;
+    use ce_model::sweep::Better;
+
+    use super::*;
+    use crate::compared_medians::tests::{file, levels, of_files, rules};
+    use crate::frame::tests::{SUITE, frame};
+
+    /// The error of a comparison, and what to try.
+    fn wrong(tables: MedianTables<'_>, rules: &MedianRules) -> String {
+        let error = MedianTable::new(tables, rules).unwrap_err();
+        format!("{error}: {}", error.hint().unwrap_or_default())
     }
 
-    /// The number of groups that can show a change: they have enough values, and not those of the same calls.
-    pub fn decidable(&self) -> usize {
-        let cannot = [ChangeVerdict::SameCall, ChangeVerdict::TooFew];
-        self.compared().filter(|it| !cannot.contains(&it.verdict)).count()
+    /// The groups of a column in words: texts, numbers of values and of absent rows, verdict.
+    fn words(column: &MedianColumn) -> Vec<String> {
+        let rows = column.rows.iter().map(|row| {
+            let texts: Vec<&str> = row.group.iter().map(CellValue::text).collect();
+            let ([old, new], [absent, others]) = (row.n(), row.not_ok);
+            let verdict = row.compared.map_or("alone".to_owned(), |it| it.verdict.to_string());
+            format!("{} {old}+{new} ({absent}+{others}) {verdict}", texts.join(" "))
+        });
+        rows.collect()
     }
 
-    /// The comparisons of the groups that both sides have.
-    pub fn compared(&self) -> impl Iterator<Item = &ComparedMedians> {
-        self.rows.iter().filter_map(|row| row.compared.as_ref())
+    #[test]
+    fn groups_of_one_side_come_last() {
+        let old = "bench,s\na,1\na,2\ngone,3\n";
+        let new = "bench,s\nnew,4\na,1\n";
+        let compared = of_files(old, new).unwrap();
+        let expected = ["a 2+1 (0+0) too few", "new 0+1 (0+0) alone", "gone 1+0 (0+0) alone"];
+        assert_eq!(words(&compared.columns[0]), expected);
+    }
+
+    #[test]
+    fn names_without_a_text_in_common_tell_no_groups_apart() {
+        let old = "host,bench,s\nred,a,1\nred,b,2\n";
+        let new = "host,bench,s\nblue,a,1\nblue,b,2\n";
+        let compared = of_files(old, new).unwrap();
+        assert_eq!(
+            (&*compared.groups, &*compared.differing),
+            (&["bench".to_owned()][..], &["host".to_owned()][..])
+        );
+        assert_eq!(compared.columns[0].rows.len(), 2);
+    }
+
+    #[test]
+    fn groups_may_be_named() {
+        let text = "bench,size,s\na,1,5\na,2,6\nb,1,7\n";
+        let groups = MedianRules { groups: vec!["size".to_owned()], ..rules() };
+        let tables = [file(text), file(text)];
+        let compared =
+            MedianTable::new(MedianTables::Tables([&tables[0], &tables[1]]), &groups).unwrap();
+        assert_eq!(compared.columns.len(), 1, "size is not compared");
+        assert_eq!(words(&compared.columns[0]), ["1 2+2 (0+0) too few", "2 1+1 (0+0) too few"]);
+    }
+
+    #[test]
+    fn benchmarks_of_a_task_are_told_apart_as_those_of_a_file() {
+        let of_task = frame(SUITE);
+        let of_task = MedianTable::new(levels(&of_task, "tool", ["a", "b"]), &rules()).unwrap();
+        let rows = SUITE.trim().lines().skip(1).map(|line| {
+            let (cells, made) = line.trim().split_once('|').unwrap();
+            let cells = cells.split_whitespace().map(|cell| if cell == "-" { "" } else { cell });
+            let status = if made.contains("failed") { "failed" } else { "ok" };
+            format!("{},{status}\n", cells.collect::<Vec<_>>().join(","))
+        });
+        let text = format!("tool,replicate,benchmark,seconds,status\n{}", rows.collect::<String>());
+        let of_file = file(&text);
+        let of_file = MedianTable::new(levels(&of_file, "tool", ["a", "b"]), &rules()).unwrap();
+        let expected = ["fast 2+1 (0+1) too few", "slow 2+1 (0+1) too few"];
+        assert_eq!([&of_task, &of_file].map(|it| words(&it.columns[0])), [expected, expected]);
+        assert_eq!(of_task.groups, of_file.groups);
+    }
+
+    #[test]
+    fn texts_of_rows_that_no_two_calls_share_are_the_same_as_in_a_file() {
+        let table = "n at@0* s@0*\n 1 noon 5 | 1\n 1 noon 6 | 1\n 2 night 7 | 2";
+        let table = frame(table);
+        let compared = MedianTable::new(levels(&table, "n", ["1", "2"]), &rules()).unwrap();
+        assert_eq!(compared.differing, ["at"]);
+        assert_eq!(words(&compared.columns[0]), [" 1+1 (0+0) too few"], "a call is one value");
+    }
+
+    #[test]
+    fn the_same_calls_are_one_measurement() {
+        let table = frame("n replicate s@0\n 1 1 5 | 1\n 1 2 6 | 2\n 2 1 5 | 1\n 2 2 6 | 2");
+        let compared = MedianTable::new(levels(&table, "n", ["1", "2"]), &rules()).unwrap();
+        assert_eq!(words(&compared.columns[0]), [" 2+2 (0+0) same call"]);
+        assert_eq!(compared.columns[0].decidable(), 0);
+    }
+
+    #[test]
+    fn some_calls_of_both_sides_are_told() {
+        let rows = (1..=5).map(|at| {
+            format!("1 {at} 5 | {at}\n2 {at} 6 | {}\n", if at < 3 { at } else { at + 9 })
+        });
+        let table = frame(&format!("n replicate s@0\n{}", rows.collect::<String>()));
+        let compared = MedianTable::new(levels(&table, "n", ["1", "2"]), &rules()).unwrap();
+        let notes = &compared.columns[0].rows[0].notes;
+        assert!(notes.contains(&MedianNote::Shared([2, 5, 5])), "{notes:?}");
+    }
+
+    #[test]
+    fn absent_and_empty_rows_are_counted() {
+        let table = frame(
+            "n replicate s@0\n 1 1 5 | 1\n 1 2 - | 2\n 2 1 6 | 3\n 2 2 - | failed 4\n 2 3 - | failed 4",
+        );
+        let compared = MedianTable::new(levels(&table, "n", ["1", "2"]), &rules()).unwrap();
+        let row = &compared.columns[0].rows[0];
+        assert_eq!((row.not_ok, row.n()), ([0, 1], [1, 1]));
+        assert_eq!(row.notes, [MedianNote::NotOk(1), MedianNote::Empty(1)]);
+    }
+
+    #[test]
+    fn other_hosts_and_times_are_told() {
+        let rows = |host: &str, day: u32| {
+            let row = |at| {
+                format!("{at}.5,ok,{at},{host},{host} CPU,2026-01-{day}T00:0{at}:00Z,1.5,,,\n")
+            };
+            (1..=5).map(row).collect::<String>()
+        };
+        let header = "s,status,call,host,machine,time,duration,exclusive,reason,log\n";
+        let compared = of_files(
+            &format!("{header}{}", rows("red", 10)),
+            &format!("{header}{}", rows("blue", 11)),
+        );
+        let names = |suffix: &str| ["red", "blue"].map(|it| vec![format!("{it}{suffix}")]);
+        let expected =
+            [MedianNote::Hosts(names("")), MedianNote::Machines(names(" CPU")), MedianNote::Times];
+        assert!(compared.unwrap().columns[0].rows[0].notes.starts_with(&expected));
+    }
+
+    #[test]
+    fn a_text_among_numbers_is_an_error_that_names_its_row() {
+        let table = frame(
+            "v replicate s@0* mb@0*\n 1 1 5 1 | 1\n 1 2 6 1 | 2\n 2 1 5 1 | 3\n 2 2 timeout 1 | 4",
+        );
+        let by = levels(&table, "v", ["1", "2"]);
+        let said = wrong(by, &rules());
+        assert!(said.starts_with("the column s cannot be compared: \"timeout\" at v=2 replicate=2 is no number: let what was not measured fail"), "{said}");
+        let mb = MedianRules { columns: vec!["mb".to_owned()], ..rules() };
+        assert_eq!(MedianTable::new(by, &mb).unwrap().columns.len(), 1);
+    }
+
+    #[test]
+    fn a_text_among_numbers_of_a_file_is_an_error() {
+        let plain = |last: &str| format!("bench,s\na,1.5\na,1.25\na,1.0\na,{last}\n");
+        let replicates =
+            |last: &str| format!("bench,replicate,s\na,1,1.5\na,2,1.25\na,3,1.0\na,4,{last}\n");
+        for text in ["timeout", "NaN"] {
+            for (old, new) in [(plain("2"), plain(text)), (replicates("2"), replicates(text))] {
+                let error = of_files(&old, &new).unwrap_err().to_string();
+                let expected = format!("{text:?} in row 4 of the new table is no number");
+                assert!(error.ends_with(&expected), "{error}");
+            }
+        }
+        let large = |last: &str| format!("{{\"s\":1}}\n{{\"s\":2}}\n{{\"s\":{last}}}\n");
+        let error = of_files(&large("3"), &large("1e400")).unwrap_err().to_string();
+        assert!(
+            error.ends_with(
+                "\"1e400\" in row 3 of the new table is no number that a double can hold"
+            ),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn columns_are_compared_if_both_sides_have_numbers() {
+        let error = of_files("a,b\nx,y\n", "a,b\nx,y\n").unwrap_err();
+        let said = error.to_string();
+        assert_eq!(said, "no column has numbers on both sides; the columns are \"a\", \"b\"");
+        assert!(error.hint().unwrap().starts_with("name columns alike"));
+        let error = of_files("a,s [s]\nx,1\n", "a;s [ms]\nx;1\n").unwrap_err().to_string();
+        assert!(error.ends_with("the columns are \"a;s [ms]\", \"a\", \"s [s]\""), "{error}");
+    }
+
+    #[test]
+    fn what_is_named_and_not_there_is_an_error() {
+        let table = file("bench,seconds\nencode,1\nfew,2\n");
+        let by = |old, new| levels(&table, "bench", [old, new]);
+        let said = wrong(by("few", "encodes"), &rules());
+        assert_eq!(
+            said,
+            "bench has no level \"encodes\"; there are encode, few: did you mean encode?"
+        );
+        let said = wrong(by("few", "few"), &rules());
+        assert!(said.starts_with("both levels of bench are \"few\""), "{said}");
+        let columns = MedianRules { columns: vec!["second".to_owned()], ..rules() };
+        let said = wrong(by("few", "encode"), &columns);
+        assert_eq!(
+            said,
+            "the table has no column \"second\"; there are bench, seconds: did you mean seconds?"
+        );
+        let columns = MedianRules { columns: vec!["bench".to_owned()], ..rules() };
+        let said = wrong(MedianTables::Tables([&table, &table]), &columns);
+        assert!(
+            said.starts_with("the column bench cannot be compared: \"encode\" is no number"),
+            "{said}"
+        );
+        let exact = MedianRules { exact: vec!["size".to_owned()], ..rules() };
+        let said = wrong(MedianTables::Tables([&table, &table]), &exact);
+        assert!(said.starts_with("the table has no column \"size\""), "{said}");
+        let said = wrong(levels(&table, "benches", ["a", "b"]), &rules());
+        assert!(said.ends_with("did you mean bench?"), "{said}");
+    }
+
+    #[test]
+    fn the_first_digits_of_a_commit_are_enough() {
+        let [one, two, other] = ["aa0", "aa1", "bbb"].map(|it| format!("{it:0<40}"));
+        let table = file(&format!("commit,s\n{one},1\n{two},2\n{other},3\n"));
+        let by = |old, new| levels(&table, "commit", [old, new]);
+        let said = wrong(by("aa", "b"), &rules());
+        assert!(
+            said.starts_with("commit has several levels that begin with \"aa\": aa0"),
+            "{said}"
+        );
+        assert!(wrong(by("c", "b"), &rules()).starts_with("commit has no level \"c\""));
+        let compared = MedianTable::new(by("aa1", "b"), &rules()).unwrap();
+        assert_eq!(compared.levels, Some([two, other]));
+    }
+
+    #[test]
+    fn a_side_without_any_value_is_missing() {
+        let table = frame("n s@0\n 1 5 | 1\n 2 - | failed 2\n 2 - | missing 3");
+        let error = MedianTable::new(levels(&table, "n", ["1", "2"]), &rules()).unwrap_err();
+        assert_eq!(error, MedianError::Absent(2));
+        assert_eq!(error.exit(), ce_model::exit::Exit::Missing);
+    }
+
+    #[test]
+    fn the_direction_is_that_of_the_rules_or_of_the_column() {
+        let table = |measures: &str| {
+            file(&format!(
+                "{{\"row\":{{\"b\":\"x\",\"s\":1}},\"columns\":{{{measures}}},\"status\":\"ok\"}}\n"
+            ))
+        };
+        let measured = table("\"s\":{\"unit\":\"ms\",\"better\":\"less\"}");
+        let plain = table("");
+        let measure = |tables, better| {
+            let rules = MedianRules { better, ..rules() };
+            MedianTable::new(MedianTables::Tables(tables), &rules).unwrap().columns[0]
+                .measure
+                .clone()
+        };
+        assert_eq!(measure([&measured, &plain], None).better, Some(Better::Less));
+        let more = measure([&measured, &measured], Some(Better::More));
+        assert_eq!((more.better, more.unit.as_deref()), (Some(Better::More), Some("ms")));
+        assert_eq!(measure([&plain, &plain], None).better, None);
     }
 }
