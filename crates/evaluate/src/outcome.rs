@@ -456,10 +456,12 @@ impl CallError {
 
 impl Explain for CallError {
     fn exit(&self) -> Exit {
-        match self {
-            _ if self.is_storage() => Exit::Storage,
-            _ if self.is_unreadable() => Exit::Missing,
-            _ => Exit::Failed,
+        if self.is_storage() {
+            Exit::Storage
+        } else if self.is_unreadable() {
+            Exit::Missing
+        } else {
+            Exit::Failed
         }
     }
 

@@ -220,7 +220,20 @@ impl Explain for ResultsError {
             | Self::NoCall(_)
             | Self::OtherOutputs(_) => Exit::Malformed,
             Self::Rewritten { .. } => Exit::Failed,
-            _ => Exit::Storage,
+            Self::Storage(_)
+            | Self::Mirror(_)
+            | Self::NoResults { .. }
+            | Self::Format { .. }
+            | Self::Settings { .. }
+            | Self::TwoSettings(_)
+            | Self::SettingsFile(_)
+            | Self::Large { .. }
+            | Self::NoOrigin
+            | Self::Origin { .. }
+            | Self::Lost { .. }
+            | Self::WrongObject { .. }
+            | Self::NoCache(_)
+            | Self::Busy(_) => Exit::Storage,
         }
     }
 

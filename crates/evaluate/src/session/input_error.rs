@@ -119,7 +119,15 @@ impl Explain for InputError {
                 Exit::Malformed
             }
             Self::InputValue { source, .. } => source.exit(),
-            _ => Exit::Malformed,
+            Self::Inputs { .. }
+            | Self::UnknownInput { .. }
+            | Self::NotGiven(_)
+            | Self::InputTwice(_)
+            | Self::NoInput { .. }
+            | Self::Input { .. }
+            | Self::OwnFile { .. }
+            | Self::UnknownRepository { .. }
+            | Self::RepositoryTwice(_) => Exit::Malformed,
         }
     }
 

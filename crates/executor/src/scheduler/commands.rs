@@ -233,7 +233,13 @@ impl Explain for CommandError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Interrupted { .. } => None,
-            _ => Some("this command in a shell, with a script and ids of your own".to_owned()),
+            Self::Executed { .. }
+            | Self::TimedOut { .. }
+            | Self::TooMuchOutput { .. }
+            | Self::Failed { .. }
+            | Self::NoId { .. } => {
+                Some("this command in a shell, with a script and ids of your own".to_owned())
+            }
         }
     }
 }

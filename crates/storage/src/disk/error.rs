@@ -217,7 +217,21 @@ impl Explain for StorageError {
             Self::NoStorage { source, .. } if matches!(**source, NoStorage::NoParent(_)) => {
                 Exit::Malformed
             }
-            _ => Exit::Storage,
+            Self::Io { .. }
+            | Self::NoStorage { .. }
+            | Self::Directory { .. }
+            | Self::Format { .. }
+            | Self::Record { .. }
+            | Self::Away { .. }
+            | Self::Vanished(_)
+            | Self::Unsteady(_)
+            | Self::Collected(_)
+            | Self::Moved(_)
+            | Self::Changed(_)
+            | Self::Interrupted
+            | Self::Gathered(_)
+            | Self::NotPrivate(_)
+            | Self::Collision(_) => Exit::Storage,
         }
     }
 
