@@ -233,8 +233,11 @@ fn a_computation_cannot_break_out_in_any_way_as_root_or_another_user() {
                 ["isolation", "other processes"].contains(&finding["probe"].as_str().unwrap());
             assert!(finding["grade"] == "ok" || note && finding["grade"] == "note", "{finding}");
         }
-        let all = BREAK_OUTS.len();
-        assert!([0, all - 1, all].contains(&ways), "{ways}");
+        match ways {
+            // Nothing can break out of what cannot be made.
+            0 => needs::lacks("user namespaces"),
+            _ => assert!(BREAK_OUTS.len() - ways <= 1, "{ways}"),
+        }
     }
 }
 
