@@ -134,3 +134,43 @@ fn gix_connects_to_no_other_repository() {
     let able: Vec<&&String> = crates.iter().filter(|it| it.contains("-client")).collect();
     assert_eq!(able, Vec::<&&String>::new(), "the user's git moves objects, and nothing else does");
 }
+
+/// The dependencies of a manifest that are there for their features only.
+const FOR_FEATURES: [&str; 2] = ["regex-automata", "regex-syntax"];
+
+/// Returns the names of the dependencies that a manifest has in this section.
+fn dependencies(manifest: &str) -> impl Iterator<Item = &str> {
+    let section = manifest.lines().skip_while(|line| *line != "[dependencies]").skip(1);
+    let section = section.take_while(|line| !line.starts_with('['));
+    section.filter_map(|line| line.split([' ', '.', '=']).next()).filter(|name| {
+        name.starts_with(|c: char| c.is_ascii_lowercase()) && !FOR_FEATURES.contains(name)
+    })
+}
+
+/// Whether any source below a directory has a word.
+fn has_word(dir: &Path, word: &str) -> bool {
+    let is_in_word = |c: char| c.is_alphanumeric() || c == '_';
+    std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).any(|path| {
+        if path.is_dir() {
+            return has_word(&path, word);
+        }
+        let text = std::fs::read_to_string(&path).unwrap_or_default();
+        text.split(|c| !is_in_word(c)).any(|it| it == word)
+    })
+}
+
+#[test]
+fn every_crate_uses_what_it_depends_on() {
+    let crates = std::fs::read_dir(root().join("crates")).unwrap();
+    let crates = crates.map(|entry| entry.unwrap().path()).chain([root().to_owned()]);
+    let mut unused = Vec::new();
+    for dir in crates {
+        let manifest = std::fs::read_to_string(dir.join("Cargo.toml")).unwrap();
+        for name in dependencies(&manifest) {
+            if !has_word(&dir.join("src"), &name.replace('-', "_")) {
+                unused.push(format!("{}: {name}", dir.display()));
+            }
+        }
+    }
+    assert_eq!(unused, Vec::<String>::new());
+}
