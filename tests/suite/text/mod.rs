@@ -13,7 +13,9 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use compeval::edit::{Force, WorkflowForm, convert};
+use compeval::edit::{EditError, Force, WorkflowForm, convert};
+use compeval::exit::Explain;
+use compeval::load::{self, LoadError, Uncommitted};
 
 /// All files below a directory, and where links lead, by their names relative to it. What Git keeps for
 /// itself is left out.
@@ -40,21 +42,34 @@ fn write(task: &Path, text: &str) {
     }
 }
 
+/// The message of a task with problems, as a program prints it there.
+fn message(error: &LoadError) -> String {
+    let LoadError::Problems { path, problems, .. } = error else { panic!("{error:?}") };
+    let mut lines = vec![format!("ce: {}", error.to_string().replace(path.to_str().unwrap(), "."))];
+    for problem in problems {
+        lines.push(format!("  {problem}"));
+        lines.extend(problem.fault.hint().map(|hint| format!("    try: {hint}")));
+    }
+    lines.join("\n") + "\n"
+}
+
 /// Returns the messages of converting and checking a task for texts that are wrong, once where they are the same. The task has the
 /// inputs `x` and `y`, which stand in a line before each text that names none. Nothing of it changes.
 fn mistakes(texts: impl IntoIterator<Item = String>) -> String {
     let lab = one_text::task("").commit();
+    let task = lab.path("task");
     let mut told = String::new();
     for text in texts {
         let inputs = if text.starts_with("Inputs:") { "" } else { "Inputs: x, y\n" };
-        fs::write(lab.path("task/workflow.ce"), format!("{inputs}{text}")).unwrap();
-        let before = tree(&lab.path("task"));
-        let ran = lab.to_directories().exit(2);
-        write!(told, "{text}\n{}\n", ran.stderr).unwrap();
-        assert_eq!(tree(&lab.path("task")), before);
-        let checked = lab.run("ce", &["check"]).exit(2).stderr;
-        let (checked, _) = checked.split_once("  warning: ").unwrap();
-        if checked != ran.stderr {
+        fs::write(task.join("workflow.ce"), format!("{inputs}{text}")).unwrap();
+        let before = tree(&task);
+        let converted = convert(&task, WorkflowForm::Directories, Force::Replace).unwrap_err();
+        let EditError::Load(converted) = &converted else { panic!("{converted:?}") };
+        let converted = message(converted);
+        write!(told, "{text}\n{converted}\n").unwrap();
+        assert_eq!(tree(&task), before);
+        let checked = message(&load::task(&task, Uncommitted::Ignore, None).unwrap_err());
+        if checked != converted {
             write!(told, "ce check:\n{checked}\n").unwrap();
         }
     }
