@@ -11,14 +11,14 @@ use ce_model::slice::{MAX_ARITY, Slice};
 use ce_model::sweep::{ScopeId, Sweep, SweepRules};
 use ce_model::task::{Argument, Node, NodeId, ROOT_LABEL, TaskResources, VALUE, Workflow};
 
-use super::nodes::{Computations, NodeOperation, NodeReader, OpenNode};
+use super::nodes::{Computations, NodeMaker, NodeOperation, OpenNode};
 use super::problems::LoadFault;
 use super::source::TaskSource;
 use super::written::NodePlace;
 
 /// The check of one workflow.
 pub(super) struct WorkflowCheck<'a, 'b, S: TaskSource> {
-    nodes: NodeReader<'a, 'b, S>,
+    nodes: NodeMaker<'a, 'b, S>,
     /// The nodes that written ones are in a scope; `None` for those that have a problem.
     visited: HashMap<(NodeId, ScopeId), Option<NodeId>>,
     /// The names that definitions give to written nodes that were not visited yet.
@@ -63,7 +63,7 @@ enum Visited<'a> {
 }
 
 impl<'a, 'b, S: TaskSource> WorkflowCheck<'a, 'b, S> {
-    pub(super) fn new(nodes: NodeReader<'a, 'b, S>) -> Self {
+    pub(super) fn new(nodes: NodeMaker<'a, 'b, S>) -> Self {
         let names = nodes.written.names();
         Self {
             nodes,
@@ -108,7 +108,7 @@ impl<'a, 'b, S: TaskSource> WorkflowCheck<'a, 'b, S> {
 
     fn end(self, root: NodeId) -> Option<LoadedWorkflow> {
         let workflow = self.nodes.builder.finish(root);
-        let NodeReader { scopes, sweeps, resources, findings, .. } = self.nodes;
+        let NodeMaker { scopes, sweeps, resources, findings, .. } = self.nodes;
         let bound = scopes.into_bound();
         let mut nodes: HashMap<NodeId, Vec<NodeId>> =
             self.named.iter().map(|named| (named.id, Vec::new())).collect();

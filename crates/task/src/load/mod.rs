@@ -54,7 +54,7 @@ use ce_model::text_file::TextError;
 use self::check::{LoadedWorkflow, WorkflowCheck};
 use self::checkout::Checkout;
 use self::computations::{Library, SharedLines};
-use self::nodes::NodeReader;
+use self::nodes::NodeMaker;
 use self::problems::Problems;
 use self::source::{TaskSource, parse_lines};
 use self::task_cache::Dependencies;
@@ -461,7 +461,7 @@ fn read_expression(
     let mut library = Library::new(source);
     let mut trees = TaskTrees::default();
     let leaves = (&mut files, &mut trees, shared);
-    let nodes = NodeReader::new(written, inputs.as_deref(), leaves, &mut library, findings);
+    let nodes = NodeMaker::new(written, inputs.as_deref(), leaves, &mut library, findings);
     let workflow = WorkflowCheck::new(nodes).load();
     let (files, mut computations) = (files.into_files(), library.into_computations());
     let written = computations.iter().flat_map(|it| it.access.writes()).map(Path::to_owned);

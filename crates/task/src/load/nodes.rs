@@ -1,6 +1,6 @@
 //! The nodes of a workflow that is checked: their values, and the computations, files and resources that they refer to.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::rc::Rc;
 use std::str::FromStr;
@@ -26,9 +26,10 @@ use super::values::{TaskFiles, TaskTrees};
 use super::written::{NodePlace, WrittenWorkflow};
 
 /// Makes nodes of what is written.
-pub(super) struct NodeReader<'a, 'b, S: TaskSource> {
+pub(super) struct NodeMaker<'a, 'b, S: TaskSource> {
     pub(super) written: WrittenWorkflow<'a>,
     pub(super) inputs: Option<&'a [InputName]>,
+    input_numbers: HashMap<&'a str, usize>,
     pub(super) files: &'a mut TaskFiles,
     pub(super) trees: &'a mut TaskTrees,
     pub(super) library: &'a mut Library<'b, S>,
@@ -61,7 +62,7 @@ pub(super) struct OpenNode<'a> {
     pub(super) nodes: Vec<Option<NodeId>>,
 }
 
-impl<'a, 'b, S: TaskSource> NodeReader<'a, 'b, S> {
+impl<'a, 'b, S: TaskSource> NodeMaker<'a, 'b, S> {
     pub(super) fn new(
         written: WrittenWorkflow<'a>,
         inputs: Option<&'a [InputName]>,
@@ -69,9 +70,12 @@ impl<'a, 'b, S: TaskSource> NodeReader<'a, 'b, S> {
         library: &'a mut Library<'b, S>,
         findings: &'a mut Problems,
     ) -> Self {
+        let names = inputs.unwrap_or_default().iter().map(InputName::as_str);
+        let input_numbers = names.enumerate().map(|(number, name)| (name, number)).collect();
         Self {
             written,
             inputs,
+            input_numbers,
             files,
             trees,
             library,
@@ -194,13 +198,13 @@ impl NodeOperation {
     }
 }
 
-impl<'a, S: TaskSource> NodeReader<'a, '_, S> {
+impl<'a, S: TaskSource> NodeMaker<'a, '_, S> {
     pub(super) fn input(&mut self, scope: ScopeId, name: &str) -> Result<Option<Node>, LoadFault> {
         let Some(inputs) = self.inputs else {
             return Ok(None);
         };
-        if let Some(at) = inputs.iter().position(|input| input.as_str() == name) {
-            return Ok(Some(Node::Input(InputId::at(at))));
+        if let Some(number) = self.input_numbers.get(name) {
+            return Ok(Some(Node::Input(InputId::at(*number))));
         }
         if let Some(bound) = self.scopes.find(scope, name) {
             return Ok(Some(Node::Bound(bound)));
@@ -243,7 +247,7 @@ impl<'a, S: TaskSource> NodeReader<'a, '_, S> {
     }
 }
 
-impl<'a, S: TaskSource> NodeReader<'a, '_, S> {
+impl<'a, S: TaskSource> NodeMaker<'a, '_, S> {
     /// Finds the computations of a node with this value. Returns `None` if the names that it may have are not known, or if a
     /// computation has a problem, which is reported once.
     pub(super) fn computations(
@@ -328,7 +332,7 @@ fn other_than(names: &[LevelName], fault: LoadFault) -> LoadFault {
     }
 }
 
-impl<'a, S: TaskSource> NodeReader<'a, '_, S> {
+impl<'a, S: TaskSource> NodeMaker<'a, '_, S> {
     /// Reads the file `resources` of a node, of which these are the lines.
     pub(super) fn read_resources(
         &mut self,

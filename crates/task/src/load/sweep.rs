@@ -9,12 +9,12 @@ use ce_model::sweep::{
 };
 use ce_model::task::{Argument, Node, NodeId, SweepId, TREE_OUTPUTS, TaskParts, VALUE, origins};
 
-use super::nodes::{NodeReader, OpenNode};
+use super::nodes::{NodeMaker, OpenNode};
 use super::problems::WarningKind;
 use super::source::TaskSource;
 use super::written::NodePlace;
 
-impl<'a, S: TaskSource> NodeReader<'a, '_, S> {
+impl<'a, S: TaskSource> NodeMaker<'a, '_, S> {
     /// Makes a node `points`.
     pub(super) fn points(
         &mut self,
