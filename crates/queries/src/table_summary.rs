@@ -3,7 +3,7 @@
 use ce_model::statistics::{Measurements, interval_places};
 use ce_model::sweep::{CellValue, REPLICATE};
 
-use crate::frame::{ColumnRole, Frame, FrameColumn, MeasuredValue, RowGroup};
+use crate::frame::{ColumnRole, Frame, FrameColumn, MeasuredValue, RowGroup, has_one_text};
 
 /// A table with a row for each point without its replicate.
 #[derive(Clone, Debug, PartialEq)]
@@ -125,8 +125,12 @@ impl<'a> OrderedValues<'a> {
             let half = if sum % 2 == 0 { "" } else { ".5" };
             return CellValue::Number(format!("{sign}{}{half}", sum / 2));
         }
-        let median = Measurements::new(vec![low.number, high.number]).map(|it| it.median());
-        median.map_or(CellValue::Null, number)
+        self.sample().map_or(CellValue::Null, |sample| number(sample.median()))
+    }
+
+    /// The values as doubles.
+    fn sample(&self) -> Option<Measurements> {
+        Measurements::new(self.0.iter().map(|it| it.number).collect())
     }
 }
 
@@ -177,11 +181,7 @@ impl<'a> ReplicateSummary<'a> {
         let is_named = |at: &usize| match frame.columns[*at].role {
             _ if frame.columns[*at].name == REPLICATE => false,
             ColumnRole::Key => true,
-            ColumnRole::Label => groups.iter().all(|group| {
-                let mut cells = group.sides[0].rows().map(|row| &row.cells[*at]);
-                let first = cells.next();
-                cells.all(|cell| Some(cell) == first)
-            }),
+            ColumnRole::Label => has_one_text(&groups, *at),
             ColumnRole::RowLabel | ColumnRole::Value => false,
         };
         let keys: Vec<usize> = (0..frame.columns.len()).filter(is_named).collect();

@@ -14,8 +14,7 @@ use ce_model::statistics::CONFIDENCE;
 use ce_model::sweep::{Better, CellValue, ColumnMeasure, STATUS};
 use ce_queries::diff::{ComparedRow, TableComparison};
 use ce_queries::frame::{
-    Frame, FrameColumn, FrameRow, ROW_COLUMNS, RowColumn, RowStatus, SweepExtent, row_column_name,
-    run_in_words,
+    Frame, FrameRow, ROW_COLUMNS, RowColumn, RowStatus, SweepExtent, row_column_name, run_in_words,
 };
 use ce_queries::table_summary::{
     ColumnSummary, MEDIAN, PointSummary, ReplicateSummary, STATISTICS,
@@ -408,36 +407,25 @@ struct JsonSummary<'a> {
 }
 
 /// The summary of a column, as JSON.
+#[derive(Serialize)]
 struct JsonColumn<'a> {
-    column: &'a FrameColumn,
-    summary: &'a ColumnSummary,
-}
-
-impl Serialize for JsonColumn<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { column, summary } = self;
-        let ColumnMeasure { unit, better } = &column.measure;
-        let mut map = serializer.serialize_map(None)?;
-        if let Some(unit) = unit {
-            map.serialize_entry("unit", unit)?;
-        }
-        if let Some(better) = better {
-            map.serialize_entry("better", better.word())?;
-        }
-        map.serialize_entry("n", &summary.n)?;
-        for (statistic, value) in STATISTICS.iter().zip(&summary.statistics) {
-            map.serialize_entry(statistic.name, value)?;
-        }
-        map.serialize_entry("confidence", &summary.has_interval.then_some(CONFIDENCE))?;
-        map.end()
-    }
+    #[serde(flatten)]
+    measure: JsonMeasure<'a>,
+    n: usize,
+    #[serde(flatten)]
+    statistics: JsonCells<'a>,
+    confidence: Option<f64>,
 }
 
 impl<'a> JsonSummary<'a> {
     fn new(summary: &'a ReplicateSummary<'a>, point: &'a PointSummary<'a>) -> Self {
         let columns = summary.columns.iter().zip(&point.columns);
-        let columns =
-            columns.map(|(column, summary)| (&*column.name, JsonColumn { column, summary }));
+        let columns = columns.map(|(column, ColumnSummary { n, statistics, has_interval })| {
+            let measure = JsonMeasure::from(&column.measure);
+            let statistics = JsonCells::new(STATISTICS.iter().map(|it| it.name), statistics);
+            let confidence = has_interval.then_some(CONFIDENCE);
+            (&*column.name, JsonColumn { measure, n: *n, statistics, confidence })
+        });
         let names = summary.keys.iter().map(|column| &*column.name);
         Self {
             point: JsonCells::new(names, point.point.iter().copied()),

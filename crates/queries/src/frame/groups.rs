@@ -143,6 +143,15 @@ impl<'a> SideRows<'a> {
     }
 }
 
+/// Whether all rows of each point have one text in a column.
+pub(crate) fn has_one_text(groups: &[RowGroup<'_, 1>], column: usize) -> bool {
+    groups.iter().all(|group| {
+        let mut texts = group.sides[0].rows().map(|row| row.cells[column].text());
+        let first = texts.next();
+        texts.all(|text| Some(text) == first)
+    })
+}
+
 /// The cells of a row at places of columns; empty ones where there is no such column.
 pub(crate) fn cells_at<'a>(
     row: &'a FrameRow,

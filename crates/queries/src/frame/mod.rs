@@ -15,7 +15,7 @@ use ce_model::plan::CallId;
 use ce_model::sweep::{CellValue, ColumnMeasure, REPLICATE, Until};
 
 pub use self::groups::{CallValues, FrameSide, MeasuredSide, MeasuredValue, RowGroup, SideRows};
-pub(crate) use self::groups::{cells_at, grouped, row_numbers};
+pub(crate) use self::groups::{cells_at, grouped, has_one_text, row_numbers};
 pub use self::row::{FrameRow, RowOrigin, RowStatus};
 pub use self::row_columns::{
     ROW_COLUMNS, RowColumn, RowFact, RowSubject, row_column_name, run_in_words,

@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use jiff::Timestamp;
 
-use crate::frame::{ColumnRole, Frame, FrameColumn, FrameRow, MeasuredSide, RowGroup};
+use crate::frame::{
+    ColumnRole, Frame, FrameColumn, MeasuredSide, RowGroup, has_one_text, row_numbers,
+};
 use ce_model::digest::is_object_id;
 use ce_model::statistics::{Measurements, SeriesStep, series_steps};
 use ce_model::sweep::{REPLICATE, Until};
@@ -148,11 +150,9 @@ impl<'a> MeasuredTable<'a> {
 
     /// Gathers the measurements of a table.
     pub fn new(frame: &'a Frame) -> Self {
-        let rows: Vec<&FrameRow> = frame.included().collect();
         let keys = frame.places(|column| column.role == ColumnRole::Key);
-        let of_rows = |at: usize| rows.iter().map(move |row| row.cells[at].text());
-        let points = keys.iter().fold(vec![0; rows.len()], |all, at| finer(&all, of_rows(*at)));
-        let has_lists = count(&points) < rows.len();
+        let places: Vec<Option<usize>> = keys.iter().copied().map(Some).collect();
+        let has_lists = row_numbers(frame.included(), &places).iter().any(|number| *number > 0);
         let groups = frame.groups();
         let (mut columns, mixed) = match has_lists {
             true => Default::default(),
@@ -167,9 +167,7 @@ impl<'a> MeasuredTable<'a> {
         measured.columns = columns.iter().map(|at| &frame.columns[*at]).collect();
         let labels = frame.places(|column| column.role != ColumnRole::Key);
         let mut labels = if has_lists { Vec::new() } else { labels };
-        labels.retain(|at| {
-            !columns.contains(at) && groups.iter().all(|group| has_one_text(group, *at))
-        });
+        labels.retain(|at| !columns.contains(at) && has_one_text(&groups, *at));
         measured.labels = labels.iter().map(|at| &*frame.columns[*at].name).collect();
         measured.add_points(&groups, &axes, &columns, &labels);
         measured
@@ -265,13 +263,6 @@ impl<'a> MeasuredTable<'a> {
     }
 }
 
-/// Whether all rows of a point have one text in a column.
-fn has_one_text(group: &RowGroup<'_, 1>, column: usize) -> bool {
-    let mut texts = group.sides[0].rows().map(|row| row.cells[column].text());
-    let first = texts.next();
-    texts.all(|text| Some(text) == first)
-}
-
 /// The number of digits of a commit that are shown.
 const SHORT_COMMIT: usize = 8;
 
@@ -316,7 +307,7 @@ fn count(numbers: &[usize]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::RowStatus;
+    use crate::frame::{FrameRow, RowStatus};
     use ce_model::sweep::CellValue;
 
     /// A table with these keys; a row has its cells, and the number of the calls that it rests on, or none if it failed.
