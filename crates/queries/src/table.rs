@@ -57,8 +57,8 @@ impl Explain for SweepTableError {
     }
 }
 
-/// A point, what became of it, and its outputs.
-type ReadPoint = (RowStatus, PointOutputs, Option<Arc<RowOrigin>>);
+/// A point: what became of it, and its outputs.
+type ReadPoint = (FrameRow, PointOutputs);
 
 impl Frame {
     /// Reads the table of a sweep, from an evaluation that has ended. A sweep within another one has the rows of all
@@ -142,7 +142,10 @@ fn read_sweep(
     let recorded: Vec<Option<&RecordedPoint>> =
         away.iter().map(|outputs| recorded.of(outputs.as_ref()?)).collect();
     let read = (0..rows.points.len()).into_par_iter().map(|number| match recorded[number] {
-        Some(_) => recorded_point(evaluation, attestations, rows.row(number)),
+        Some(_) => {
+            let origin = RowOrigin::find(evaluation, attestations, rows.row(number));
+            Ok((FrameRow { origin: origin.map(Arc::new), ..FrameRow::default() }, None))
+        }
         None => read_point(evaluation, attestations, &columns, rows.row(number)),
     });
     let read: Vec<ReadPoint> = read.collect::<Result<_, _>>()?;
@@ -152,10 +155,10 @@ fn read_sweep(
     for (of_point, end) in rows.replicated.iter().zip(sweep.ends().unwrap_or_default()) {
         uncertain[of_point.rows.clone()].fill(end.shortfall());
     }
-    for (number, (status, outputs_of_point, origin)) in read.into_iter().enumerate() {
+    for (number, (mut row, outputs_of_point)) in read.into_iter().enumerate() {
         let (call, output_calls) = numbers.of_point(rows.row(number));
-        let (call, uncertain) = (Some(call), uncertain[number].take());
-        let row = FrameRow { status, call, output_calls, origin, uncertain, ..FrameRow::default() };
+        (row.call, row.output_calls) = (Some(call), output_calls);
+        row.uncertain = uncertain[number].take();
         points.push(row);
         outputs.push(outputs_of_point);
     }
@@ -306,16 +309,6 @@ fn columns(
     columns
 }
 
-/// A point whose row is in a recorded table.
-fn recorded_point(
-    evaluation: &Evaluation,
-    attestations: &Attestations,
-    sources: &[Source],
-) -> Result<ReadPoint, CallError> {
-    let origin = RowOrigin::find(evaluation, attestations, sources).map(Arc::new);
-    Ok((RowStatus::Ok, None, origin))
-}
-
 /// Reads a point: its outputs if they are there, or else what became of it.
 fn read_point(
     evaluation: &Evaluation,
@@ -323,8 +316,10 @@ fn read_point(
     columns: &[TableColumn],
     sources: &[Source],
 ) -> Result<ReadPoint, CallError> {
+    let mut row = FrameRow::default();
     if let Err(error) = evaluation.derive(sources.iter().copied(), false) {
-        return Ok((RowStatus::Failed { reason: error.to_string(), log: None }, None, None));
+        row.status = RowStatus::Failed { reason: error.to_string(), log: None };
+        return Ok((row, None));
     }
     // A table that could be made is not there.
     let are_there = sources.iter().all(|source| match evaluation.plan.origin(*source) {
@@ -333,13 +328,15 @@ fn read_point(
     });
     let outputs = if are_there { point_outputs(evaluation, columns, sources)? } else { None };
     let Some(outputs) = outputs else {
-        return Ok((RowStatus::of(evaluation, sources), None, None));
+        row.status = RowStatus::of(evaluation, sources);
+        return Ok((row, None));
     };
-    let origin = RowOrigin::find(evaluation, attestations, sources).map(Arc::new);
-    Ok(match fault_of_outputs(columns, &outputs) {
-        None => (RowStatus::Ok, Some(outputs), origin),
-        Some(reason) => (RowStatus::Failed { reason, log: None }, None, origin),
-    })
+    row.origin = RowOrigin::find(evaluation, attestations, sources).map(Arc::new);
+    let Some(reason) = fault_of_outputs(columns, &outputs) else {
+        return Ok((row, Some(outputs)));
+    };
+    row.status = RowStatus::Failed { reason, log: None };
+    Ok((row, None))
 }
 
 impl RowStatus {

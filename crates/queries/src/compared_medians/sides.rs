@@ -1,6 +1,6 @@
 //! Two sides of measurements: their groups, the columns that are compared, and the remarks on each group.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use ce_model::digest::is_object_id;
 use ce_model::statistics::{CONFIDENCE, ComparedSides};
@@ -61,7 +61,11 @@ impl<'a> SideComparison<'a> {
             let at = comparison.found(by)?.places[0].unwrap_or_default();
             let levels = found_levels(&comparison.rows[0], by, at, levels)?;
             for (rows, level) in comparison.rows.iter_mut().zip(&levels) {
-                rows.retain(|row| row.cells[at].text() == *level);
+                // A row that is not there and lacks a text of an output is absent on both sides.
+                rows.retain(|row| match &row.cells[at] {
+                    CellValue::Null if row.status != RowStatus::Ok => true,
+                    cell => cell.text() == *level,
+                });
             }
             comparison.levels = Some((by, levels));
         }
@@ -272,18 +276,23 @@ impl<'a> SideComparison<'a> {
         let sides = [0, 1].map(|side| SideValues::new(&group.sides[side], places[side]));
         let is_one_table = self.levels.is_some();
         let mut are_known = true;
-        let calls = [0, 1].map(|side| {
-            let calls = group.sides[side]
-                .ok()
-                .map(|row| call(self.frames[side], row, places[side]?, is_one_table));
+        // The texts that each call makes: two rows of one call are not the same measurement.
+        let [old, new] = [0, 1].map(|side| {
+            let mut calls: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+            for row in group.sides[side].ok() {
+                let made = places[side].and_then(|at| {
+                    Some((call(self.frames[side], row, at, is_one_table)?, row.cells[at].text()))
+                });
+                are_known &= made.is_some();
+                if let Some((call, text)) = made {
+                    calls.entry(call).or_default().insert(text);
+                }
+            }
             calls
-                .inspect(|call| are_known &= call.is_some())
-                .flatten()
-                .collect::<BTreeSet<String>>()
         });
-        let [old, new] = &calls;
         let is_same_calls = are_known && !old.is_empty() && old == new;
-        let shared = [old.intersection(new).count(), old.len(), new.len()];
+        let shared = old.iter().filter(|(call, texts)| new.get(*call) == Some(*texts)).count();
+        let shared = [shared, old.len(), new.len()];
         ComparedGroup { key: &group.key, sides, is_same_calls, shared }
     }
 }
@@ -551,6 +560,15 @@ mod tests {
     }
 
     #[test]
+    fn benchmarks_are_compared_and_failed_rows_are_absent_on_both_sides() {
+        let table = frame(SUITE);
+        let by = levels(&table, "benchmark", ["fast", "slow"]);
+        let compared = MedianTable::new(by, &rules()).unwrap();
+        let expected = ["a 2+2 (0+0) too few", "b 1+1 (1+1) too few"];
+        assert_eq!(words(&compared.columns[0]), expected);
+    }
+
+    #[test]
     fn texts_of_rows_that_no_two_calls_share_are_the_same_as_in_a_file() {
         let table = "n at@0* s@0*\n 1 noon 5 | 1\n 1 noon 6 | 1\n 2 night 7 | 2";
         let table = frame(table);
@@ -570,7 +588,8 @@ mod tests {
     #[test]
     fn some_calls_of_both_sides_are_told() {
         let rows = (1..=5).map(|at| {
-            format!("1 {at} 5 | {at}\n2 {at} 6 | {}\n", if at < 3 { at } else { at + 9 })
+            let (call, value) = if at < 3 { (at, 5) } else { (at + 9, 6) };
+            format!("1 {at} 5 | {at}\n2 {at} {value} | {call}\n")
         });
         let table = frame(&format!("n replicate s@0\n{}", rows.collect::<String>()));
         let compared = MedianTable::new(levels(&table, "n", ["1", "2"]), &rules()).unwrap();
