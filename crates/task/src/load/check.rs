@@ -410,3 +410,6 @@ impl<'a, 'b, S: TaskSource> WorkflowCheck<'a, 'b, S> {
         Some(self.nodes.intern(node))
     }
 }
+
+#[cfg(test)]
+mod tests;
