@@ -39,8 +39,15 @@ pub(super) enum CodePlace {
     File(String),
 }
 
-/// The names of inputs and outputs of a computation, and its access. A part that has a problem is `None`.
-type Description = (Option<Vec<String>>, Option<Vec<String>>, Option<Access>);
+/// What a computation says of itself. A part that has a problem is `None`.
+#[derive(Default)]
+pub(super) struct Description {
+    /// The names of its inputs.
+    pub(super) inputs: Option<Vec<String>>,
+    /// The names of its outputs.
+    pub(super) outputs: Option<Vec<String>>,
+    pub(super) access: Option<Access>,
+}
 
 /// Lines, with their numbers in a file.
 type NumberedLines = Vec<(usize, String)>;
@@ -134,7 +141,7 @@ impl<'a, S: TaskSource> Library<'a, S> {
         findings: &mut Problems,
     ) -> Option<(Computation, Vec<WrittenLine>)> {
         let place = place(&name);
-        let (inputs, outputs, access) = signature(self.source, dir, &place, findings);
+        let description = describe(self.source, dir, &place, findings);
         let executable = findings.note(&place.join(EXEC), executable(self.source, dir));
         let resources = match self.source.find(dir, RESOURCES_FILE) {
             Err(LoadFault::Missing) => Vec::new(),
@@ -142,7 +149,7 @@ impl<'a, S: TaskSource> Library<'a, S> {
         };
         let version = findings.note(&place, self.source.version(dir))?;
         executable?;
-        Some((computation(name, version, (inputs, outputs, access), None)?, resources))
+        Some((computation(name, version, description, None)?, resources))
     }
 
     fn read_file(
@@ -163,8 +170,8 @@ impl<'a, S: TaskSource> Library<'a, S> {
             (declared(&it, &place, findings), parse_resources(&place, lines, findings))
         });
         let version = findings.note(&place, self.source.file_version(library, &file))?;
-        let (signature, resources) = declared?;
-        Some((computation(name, version, signature, Some(file))?, resources))
+        let (description, resources) = declared?;
+        Some((computation(name, version, description, Some(file))?, resources))
     }
 }
 
@@ -172,10 +179,11 @@ impl<'a, S: TaskSource> Library<'a, S> {
 fn computation(
     name: ComputationName,
     version: SourceVersion,
-    (inputs, outputs, access): Description,
+    description: Description,
     file: Option<String>,
 ) -> Option<Computation> {
     let SourceVersion { commit, tree, dirty, checked_out } = version;
+    let Description { inputs, outputs, access } = description;
     let (inputs, outputs, access) = (inputs?, outputs?, access?);
     Some(Computation { name, commit, tree, dirty, inputs, outputs, access, checked_out, file })
 }
@@ -233,7 +241,7 @@ pub(super) fn entries<S: TaskSource>(source: &mut S, dir: &TreePath) -> Vec<Stri
 }
 
 /// Reads the names of the inputs and outputs of a computation in a directory, and what it may access.
-fn signature<S: TaskSource>(
+fn describe<S: TaskSource>(
     source: &mut S,
     dir: &TreePath,
     place: &Path,
@@ -245,7 +253,7 @@ fn signature<S: TaskSource>(
     };
     let (inputs, outputs) = (list("inputs"), list("outputs"));
     let access = read_access(source, dir, place, inputs.as_deref(), findings);
-    (inputs, outputs, access)
+    Description { inputs, outputs, access }
 }
 
 /// The same of an exported computation, which may be one file.
@@ -255,12 +263,12 @@ pub(super) fn exported<S: TaskSource>(
     findings: &mut Problems,
 ) -> Description {
     if ["inputs", "outputs"].iter().any(|file| source.find(dir, file).is_ok()) {
-        return signature(source, dir, Path::new(""), findings);
+        return describe(source, dir, Path::new(""), findings);
     }
     let place = Path::new(EXEC);
     let contents = source.read(dir, EXEC);
     let declaration = declaration(contents, place, findings);
-    declaration.map_or((None, None, None), |it| declared(&it, place, findings))
+    declaration.map_or_else(Description::default, |it| declared(&it, place, findings))
 }
 
 /// Reads what a computation in one file says of itself.
@@ -284,7 +292,7 @@ fn declared(declaration: &Declaration, place: &Path, findings: &mut Problems) ->
     let (inputs, outputs) = (list("inputs"), list("outputs"));
     let lines = declaration.file(ACCESS_FILE).unwrap_or_default();
     let access = parse_access(place, &lines, inputs.as_deref(), findings);
-    (inputs, outputs, access)
+    Description { inputs, outputs, access }
 }
 
 /// The names of all computations, as far as they can be read.

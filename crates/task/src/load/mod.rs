@@ -53,7 +53,7 @@ use ce_model::text_file::TextError;
 
 use self::check::{LoadedWorkflow, WorkflowCheck};
 use self::checkout::Checkout;
-use self::computations::{Library, SharedLines};
+use self::computations::{Description, Library, SharedLines};
 use self::nodes::NodeMaker;
 use self::problems::Problems;
 use self::source::{TaskSource, parse_lines};
@@ -460,8 +460,15 @@ fn read_expression(
     let shared = SharedLines::of_task(source, computations::names, findings);
     let mut library = Library::new(source);
     let mut trees = TaskTrees::default();
-    let leaves = (&mut files, &mut trees, shared);
-    let nodes = NodeMaker::new(written, inputs.as_deref(), leaves, &mut library, findings);
+    let nodes = NodeMaker::new(
+        written,
+        inputs.as_deref(),
+        &mut files,
+        &mut trees,
+        shared,
+        &mut library,
+        findings,
+    );
     let workflow = WorkflowCheck::new(nodes).load();
     let (files, mut computations) = (files.into_files(), library.into_computations());
     let written = computations.iter().flat_map(|it| it.access.writes()).map(Path::to_owned);
@@ -567,7 +574,7 @@ pub fn exported(dir: &Path) -> Result<(Vec<String>, Vec<String>, Access), Proble
     };
     match (read, findings.problems.into_iter().next()) {
         (_, Some(problem)) => Err(problem),
-        ((inputs, outputs, access), None) => Ok((
+        (Description { inputs, outputs, access }, None) => Ok((
             inputs.unwrap_or_default(),
             outputs.unwrap_or_default(),
             access.unwrap_or_default(),

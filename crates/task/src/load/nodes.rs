@@ -66,7 +66,9 @@ impl<'a, 'b, S: TaskSource> NodeMaker<'a, 'b, S> {
     pub(super) fn new(
         written: WrittenWorkflow<'a>,
         inputs: Option<&'a [InputName]>,
-        (files, trees, shared): (&'a mut TaskFiles, &'a mut TaskTrees, SharedLines),
+        files: &'a mut TaskFiles,
+        trees: &'a mut TaskTrees,
+        shared: SharedLines,
         library: &'a mut Library<'b, S>,
         findings: &'a mut Problems,
     ) -> Self {
