@@ -81,6 +81,10 @@ fn a_page_has_a_row_for_each_benchmark() {
         }
         let medians = "seconds: medians of 6 to 7 measurements.";
         assert!(measurements.contains(medians), "{task:?}\n{measurements}");
+        assert!(!measurements.contains("the same measurements as"), "{task:?}\n{measurements}");
+        assert!(
+            page.contains("seconds from a to b") && !page.contains("seconds from fast to slow")
+        );
     }
 }
 

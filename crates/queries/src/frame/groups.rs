@@ -76,9 +76,9 @@ impl MeasuredSide<'_> {
         Measurements::new(self.values.clone())
     }
 
-    /// Whether another point has the same measurements.
+    /// Whether another point has the same measurements: two rows of one call are not the same.
     pub fn shares_calls(&self, other: &Self) -> bool {
-        !self.calls.is_empty() && self.calls == other.calls
+        !self.calls.is_empty() && self.calls == other.calls && self.values == other.values
     }
 }
 
@@ -305,6 +305,15 @@ mod tests {
         let measured = frame.groups()[0].sides[0].measured(2);
         assert_eq!((&*measured.values, &*measured.calls), (&[7.0, 4.0][..], &[1, 2][..]));
         assert_eq!(measured.spelled, ["5", "9", "7", "4"]);
+    }
+
+    #[test]
+    fn rows_of_one_call_are_not_the_same_measurements() {
+        let frame = frame("n name@0* s@0*\n 1 fast 5 | 1\n 1 slow 9 | 1\n 2 fast 5 | 1");
+        let groups = frame.groups();
+        let measured = groups.iter().map(|group| group.sides[0].measured(2));
+        let [one, slow, two] = measured.collect::<Vec<_>>().try_into().unwrap();
+        assert!(one.shares_calls(&two) && !one.shares_calls(&slow));
     }
 
     #[test]

@@ -47,6 +47,8 @@ pub struct MeasuredTable<'a> {
 pub struct PointAxis<'a> {
     /// The name.
     pub name: &'a str,
+    /// Whether it is a name of points, and not a text of rows.
+    pub is_factor: bool,
     /// The kind of its texts.
     pub kind: AxisKind,
     /// The texts: numbers by their values, others in the order of the rows. Commits are the oldest first, if they have dates.
@@ -180,14 +182,15 @@ impl<'a> MeasuredTable<'a> {
         let whole = vec![0; groups.len()];
         let (mut axes, mut points) = (Vec::new(), whole.clone());
         for (at, key) in keys.into_iter().enumerate() {
-            let (name, own) = (&*frame.columns[key].name, finer(&whole, texts(at)));
+            let column = &frame.columns[key];
+            let (name, own) = (&*column.name, finer(&whole, texts(at)));
             if count(&own) <= 1 {
                 self.constant.push((name, texts(at).next().unwrap_or_default()));
                 continue;
             }
             let next = finer(&points, texts(at));
             if count(&next) > count(&points) {
-                self.axes.push(PointAxis::new(name, texts(at)));
+                self.axes.push(PointAxis::new(column, texts(at)));
                 axes.push(at);
                 points = next;
                 continue;
@@ -267,7 +270,7 @@ impl<'a> MeasuredTable<'a> {
 const SHORT_COMMIT: usize = 8;
 
 impl<'a> PointAxis<'a> {
-    fn new(name: &'a str, texts: impl Iterator<Item = &'a str>) -> Self {
+    fn new(column: &'a FrameColumn, texts: impl Iterator<Item = &'a str>) -> Self {
         let mut seen = HashSet::new();
         let mut levels: Vec<&str> = texts.filter(|text| seen.insert(*text)).collect();
         let numbers: Option<Vec<f64>> = levels.iter().map(|text| text.parse().ok()).collect();
@@ -285,7 +288,7 @@ impl<'a> PointAxis<'a> {
                 a.total_cmp(&b)
             });
         }
-        Self { name, kind, levels }
+        Self { name: &column.name, is_factor: column.output.is_none(), kind, levels }
     }
 }
 

@@ -429,10 +429,12 @@ struct LevelChange<'a> {
 }
 
 impl<'a> LevelComparison<'a> {
-    /// Compares each column of a table by each axis of few texts or commits; by the axis with the fewest numbers, if there is none.
+    /// Compares each column of a table by each factor of few texts or commits; by the factor with the fewest numbers, if there is none.
     fn all(table: &'a MeasuredTable<'a>) -> Vec<Self> {
-        let axes =
-            (0..table.axes.len()).filter(|at| (2..=LEVELS).contains(&table.axes[*at].levels.len()));
+        let axes = (0..table.axes.len()).filter(|at| {
+            let axis = &table.axes[*at];
+            axis.is_factor && (2..=LEVELS).contains(&axis.levels.len())
+        });
         let (numbers, mut axes): (Vec<usize>, Vec<usize>) =
             axes.partition(|at| table.axes[*at].kind == AxisKind::Number);
         if axes.is_empty() {
