@@ -11,7 +11,8 @@ use ce_model::name::{ComputationName, InputName, TaskName};
 use ce_model::slice::WrittenSlice;
 use ce_model::task::{LIBRARY, WORKFLOW_TEXT};
 
-use super::{EditError, make_parts, put_in_place, real, signature, write_error};
+use super::{EditError, make_parts, put_in_place, real, write_error};
+use crate::load;
 
 /// The parts of a new task.
 #[derive(Debug)]
@@ -74,7 +75,7 @@ pub fn init(dir: &Path) -> Result<Created, EditError> {
     let task = new_task(dir)?;
     let present: Vec<PathBuf> = STUDY.map(|(path, ..)| path.into()).into();
     refuse_present(&task, present)?;
-    let count = super::computations(&task).into_iter().find(|(name, _)| name == "count");
+    let count = load::library(&task).into_iter().find(|(name, _)| name == "count");
     if let Some((_, place)) = count {
         return Err(EditError::Exists(vec![place]));
     }
@@ -163,7 +164,7 @@ fn signature_of(task: &Path, computation: Option<&ComputationName>) -> Option<Si
             outputs: Some(vec![OUTPUT.to_owned()]),
         });
     };
-    let signature = signature(task, name.as_str());
+    let signature = load::signature(task, name.as_str());
     Some(signature).filter(|it| it.inputs.is_some() && it.outputs.is_some())
 }
 
@@ -217,7 +218,7 @@ fn create_computation(task: &Path, name: &ComputationName) -> Result<Vec<PathBuf
 
 /// Whether the computation of this name is one file.
 pub fn is_file(task: &Path, name: &ComputationName) -> bool {
-    let all = super::computations(task);
+    let all = load::library(task);
     all.iter().any(|(known, path)| known == name.as_str() && path.is_file())
 }
 
@@ -225,5 +226,5 @@ pub fn is_file(task: &Path, name: &ComputationName) -> bool {
 fn is_present(task: &Path, name: &ComputationName) -> bool {
     let dir = task.join(LIBRARY).join(name.as_str());
     dir.symlink_metadata().is_ok()
-        || super::computations(task).iter().any(|(known, _)| known == name.as_str())
+        || load::library(task).iter().any(|(known, _)| known == name.as_str())
 }

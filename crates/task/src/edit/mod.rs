@@ -11,21 +11,18 @@ pub use self::init::{Created, init, init_directories, is_file};
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use ce_files::directory_writer::DirectoryWriter;
 use ce_files::umask;
 use ce_git::HeadError;
-use ce_model::declaration::Declaration;
 use ce_model::exit::{Exit, Explain};
 use ce_model::expression::{
     Expression, InputDefault, NodeKind, Signature, Signatures, WorkflowDirectories,
     WorkflowEntryKind, computation_names,
 };
 use ce_model::name::InputName;
-use ce_model::task::LIBRARY;
-use ce_model::{system_hints, text_file};
+use ce_model::system_hints;
 
 use crate::load::{self, LoadError, listed};
 
@@ -285,7 +282,7 @@ pub fn make(dir: &Path, layout: &WorkflowDirectories) -> io::Result<()> {
 fn signatures(task: &Path, expression: &Expression) -> Signatures {
     let mut signatures = Signatures::new();
     for (written, names) in computation_names(expression) {
-        let all = names.iter().map(|name| signature(task, name));
+        let all = names.iter().map(|name| load::signature(task, name));
         let there = all.filter(|it| it.inputs.is_some() || it.outputs.is_some());
         let common = there.reduce(|a, b| Signature {
             inputs: a.inputs.filter(|inputs| b.inputs.as_ref() == Some(inputs)),
@@ -294,45 +291,4 @@ fn signatures(task: &Path, expression: &Expression) -> Signatures {
         signatures.insert(written.to_owned(), common.unwrap_or_default());
     }
     signatures
-}
-
-/// Returns the signature of a computation, as far as it is known. What cannot be read is not known: loading the task says why.
-fn signature(task: &Path, name: &str) -> Signature {
-    let dir = task.join(LIBRARY).join(name);
-    let file = || computations(task).into_iter().find(|(known, _)| known == name);
-    if !dir.is_dir()
-        && let Some((_, file)) = file()
-    {
-        let declaration = fs::read(file).ok().and_then(|it| Declaration::parse(&it).ok());
-        let list = |file| declaration.as_ref()?.names(file);
-        return Signature { inputs: list("inputs"), outputs: list("outputs") };
-    }
-    Signature { inputs: list(&dir.join("inputs")), outputs: list(&dir.join("outputs")) }
-}
-
-/// Reads a list of names, if there is one.
-fn list(path: &Path) -> Option<Vec<String>> {
-    // To open a pipe could block.
-    if !path.metadata().ok()?.is_file() {
-        return None;
-    }
-    let contents = fs::read(path).ok()?;
-    let lines = text_file::lines(&contents).ok()?;
-    Some(lines.into_iter().map(str::to_owned).collect())
-}
-
-/// The names of the computations of a task, and the directory or file of each.
-fn computations(task: &Path) -> Vec<(String, PathBuf)> {
-    let entries = fs::read_dir(task.join(LIBRARY)).into_iter().flatten().flatten();
-    let computation = |entry: fs::DirEntry| {
-        let (path, name) = (entry.path(), entry.file_name().into_string().ok()?);
-        let metadata = path.metadata().ok()?;
-        if metadata.is_dir() {
-            return Some((name, path));
-        }
-        let is_program = metadata.is_file() && metadata.permissions().mode() & 0o111 != 0;
-        let name = load::name_of_file(&name).filter(|_| is_program)?.to_owned();
-        Some((name, path))
-    };
-    entries.filter_map(computation).collect()
 }

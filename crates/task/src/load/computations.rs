@@ -219,7 +219,7 @@ pub(super) fn locate<S: TaskSource>(
 }
 
 /// The name of the computation that a file in the library may be.
-pub(crate) fn name_of_file(file: &str) -> Option<&str> {
+pub(super) fn name_of_file(file: &str) -> Option<&str> {
     // Editors leave copies of this name.
     if file.ends_with('~') { None } else { Path::new(file).file_stem()?.to_str() }
 }
@@ -254,6 +254,26 @@ fn describe<S: TaskSource>(
     let (inputs, outputs) = (list("inputs"), list("outputs"));
     let access = read_access(source, dir, place, inputs.as_deref(), findings);
     Description { inputs, outputs, access }
+}
+
+/// Reads what the computation with this name says of itself. Nothing is known of one that is not there.
+pub(super) fn described(
+    source: &mut impl TaskSource,
+    name: &str,
+    findings: &mut Problems,
+) -> Description {
+    let library = source.task().and_then(|task| source.enter(&task, LIBRARY));
+    let Ok(library) = library else { return Description::default() };
+    let entries = entries(source, &library);
+    match locate(source, &library, &entries, name) {
+        Ok(CodePlace::Directory(dir)) => describe(source, &dir, Path::new(""), findings),
+        Ok(CodePlace::File(file)) => {
+            let (contents, place) = (source.read(&library, &file), Path::new(&file));
+            let declaration = declaration(contents, place, findings);
+            declaration.map_or_else(Description::default, |it| declared(&it, place, findings))
+        }
+        Err(_) => Description::default(),
+    }
 }
 
 /// The same of an exported computation, which may be one file.

@@ -20,7 +20,6 @@ mod written;
 mod written_directories;
 
 pub use self::bind::bind;
-pub(crate) use self::computations::name_of_file;
 pub use self::problems::{
     Exposed, LoadFault, Problem, ResourceFault, Warning, WarningKind, listed,
 };
@@ -41,7 +40,7 @@ use ce_git::{Changes, Config, HeadError, Heads, Kind, Snapshot, SnapshotError};
 use ce_model::access::Access;
 use ce_model::digest::ObjectId;
 use ce_model::exit::{Exit, Explain};
-use ce_model::expression::Mistake;
+use ce_model::expression::{Mistake, Signature};
 use ce_model::leftovers::is_leftover;
 use ce_model::name::{ComputationName, InputName, TaskName};
 use ce_model::suggest::{near, nearest};
@@ -550,11 +549,24 @@ pub fn computation_places(dir: &Path) -> Vec<(ComputationName, PathBuf)> {
     places
 }
 
+/// Returns the names of the computations in a directory that may become a task, and the directory or file of each.
+pub(crate) fn library(task: &Path) -> Vec<(String, PathBuf)> {
+    let listed = computations::listed(&mut Snapshot::of_files(task)).into_iter();
+    listed.map(|(name, entry)| (name, task.join(LIBRARY).join(entry))).collect()
+}
+
 /// The files of a task that is checked out, if its repository is there and trusted.
 fn work_tree(dir: &Path) -> Option<Snapshot> {
     let real = dir.canonicalize().ok()?;
     Config::of(&real).ok()?;
     Some(Snapshot::of_files(&real))
+}
+
+/// Returns the signature of a computation of the task in a directory, as far as it is known: loading the task says what is wrong.
+pub fn signature(dir: &Path, name: &str) -> Signature {
+    let mut source = Snapshot::of_files(&dir.canonicalize().unwrap_or_else(|_| dir.to_owned()));
+    let described = computations::described(&mut source, name, &mut Problems::default());
+    Signature { inputs: described.inputs, outputs: described.outputs }
 }
 
 /// Returns the names of the inputs and outputs of the computation in a directory, and what it may access. Without files that say
