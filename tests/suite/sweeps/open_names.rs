@@ -303,7 +303,7 @@ fn texts_have_such_names_and_labels_that_their_computations_have_in_common() {
             "what it leads to is not in computations/, or has different outputs",
         ),
         (
-            "Inputs: x, y\nSWEEP(:body ({op} x y)[00] :points x)".to_owned(),
+            "Inputs: x, y\nSWEEP(:names 'op' :body ({op} x y)[00] :points x)".to_owned(),
             "cannot depend on \"op\": its texts are computed",
         ),
     ] {

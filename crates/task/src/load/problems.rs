@@ -471,17 +471,18 @@ impl LoadFault {
 
 impl LoadFault {
     /// Whether what is written is wrong, whatever files and computations there are.
-    pub(super) const fn is_of_writing(&self) -> bool {
-        matches!(
-            self,
+    pub(super) fn is_of_writing(&self) -> bool {
+        match self {
             Self::Mistake(_)
-                | Self::Name(_)
-                | Self::NoInput { .. }
-                | Self::Arity { .. }
-                | Self::Slice(_)
-                | Self::OutOfSlice { .. }
-                | Self::TooMany(_)
-        )
+            | Self::Name(_)
+            | Self::NoInput { .. }
+            | Self::Arity { .. }
+            | Self::Slice(_)
+            | Self::OutOfSlice { .. }
+            | Self::TooMany(_) => true,
+            Self::Bound { fault, .. } => fault.is_of_writing(),
+            _ => false,
+        }
     }
 
     /// Whether a limit of processes, memory or open files is the cause.
