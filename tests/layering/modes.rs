@@ -47,6 +47,7 @@ fn careless(text: &str) -> Vec<String> {
 fn whoever_makes_a_file_or_starts_a_process_says_which_umask_applies() {
     let files = program();
     let files = files.iter().filter(|(file, _)| !EXEMPT.contains(&file.as_str()));
+    let files = files.filter(|(file, _)| !file.ends_with("tests.rs"));
     let all = files.flat_map(|(file, text)| careless(text).into_iter().map(move |it| (file, it)));
     let found: Vec<_> = all.collect();
     assert!(found.is_empty(), "ce_files::umask has what these need: {found:#?}");

@@ -300,7 +300,7 @@ fn texts_have_such_names_and_labels_that_their_computations_have_in_common() {
         (sweep("'add' 'a/b'", "({op} x y)[00]"), "\"a/b\" holds a slash"),
         (
             sweep("'add' 'divmod'", "(add ({op} x y))"),
-            "what it leads to is not in computations/, or has different outputs",
+            "divmod has the inputs dividend, divisor; add has the inputs a, b",
         ),
         (
             "Inputs: x, y\nSWEEP(:names 'op' :body ({op} x y)[00] :points x)".to_owned(),

@@ -62,19 +62,24 @@ const AROUND: usize = 40;
 impl Excerpt {
     /// The line around a byte of a text.
     pub(super) fn of(text: &str, at: usize) -> Self {
-        let before = text.get(..at).unwrap_or(text);
-        let start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        let line = text[start..].lines().next().unwrap_or_default();
-        let column = before[start..].chars().count();
-        let skipped = column.saturating_sub(AROUND);
-        let shown = line.chars().skip(skipped).take(2 * AROUND);
+        let (before, behind) = text.split_at_checked(at).unwrap_or((text, ""));
+        // A line may be as long as the text.
+        let mut shown: Vec<char> =
+            before.chars().rev().take_while(|c| *c != '\n').take(AROUND).collect();
+        shown.reverse();
+        let column = shown.len();
+        let rest = behind.chars().take_while(|c| *c != '\n').take(2 * AROUND - column);
+        shown.extend(rest);
+        if shown.last() == Some(&'\r') {
+            shown.pop();
+        }
         // Each takes one column.
-        let shown = shown.map(|c| match c {
+        let shown = shown.into_iter().map(|c| match c {
             '\t' => ' ',
             c if c.is_control() => '\u{fffd}',
             c => c,
         });
-        Self { line: shown.collect(), column: column - skipped }
+        Self { line: shown.collect(), column }
     }
 }
 

@@ -185,10 +185,16 @@ impl<'a, 'b, S: TaskSource> WorkflowCheck<'a, 'b, S> {
             }
             NodeKind::All => return OwnPart::Operation(Some(NodeOperation::All)),
             NodeKind::Sweep => {
-                // Without its rules, the names in its body are not known.
-                let Some(rules) = self.rules(id, place) else { return OwnPart::Leaf(None) };
-                let label = written.value.clone();
-                return OwnPart::Operation(Some(NodeOperation::Sweep { label, rules }));
+                let (label, rules) = (written.value.clone(), self.rules(id, place));
+                let is_right = rules.is_some();
+                let rules = rules.unwrap_or_default();
+                let sweep = NodeOperation::Sweep { label, rules };
+                if !is_right {
+                    // Without its rules, the names in its body are not known.
+                    self.slice(written, place, &sweep);
+                    return OwnPart::Leaf(None);
+                }
+                return OwnPart::Operation(Some(sweep));
             }
             NodeKind::Points => {
                 let rules = self.rules(id, place);

@@ -470,7 +470,7 @@ impl LoadFault {
 }
 
 impl LoadFault {
-    /// Whether what is written is wrong, whatever files and computations there are.
+    /// Whether what is written is wrong, also where files and computations that it names are missing.
     pub(super) fn is_of_writing(&self) -> bool {
         match self {
             Self::Mistake(_)
@@ -479,7 +479,8 @@ impl LoadFault {
             | Self::Arity { .. }
             | Self::Slice(_)
             | Self::OutOfSlice { .. }
-            | Self::TooMany(_) => true,
+            | Self::TooMany(_)
+            | Self::OtherSignature { .. } => true,
             Self::Bound { fault, .. } => fault.is_of_writing(),
             _ => false,
         }

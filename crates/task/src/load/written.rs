@@ -157,7 +157,7 @@ impl<'a> NodePlace<'a> {
     /// The path of its directory, or its line in the text, as a message names it when the task has been loaded.
     pub(super) fn shown(&self) -> PathBuf {
         match self {
-            Self::Text { parsed, node } => line_place(parsed.position(*node).line),
+            Self::Text { parsed, node } => line_place(parsed.line_of_file(*node, "", 0)),
             Self::Directory { dir, .. } => dir.place(),
         }
     }

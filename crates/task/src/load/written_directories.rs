@@ -115,6 +115,8 @@ struct OpenDirectory {
     id: Identity,
     node: ExpressionNode,
     is_unreadable: bool,
+    /// Its `kind` says that it is a sweep.
+    is_sweep: bool,
     folder: Folder,
     /// The directory of the branches.
     inputs: Option<TreePath>,
@@ -140,9 +142,12 @@ impl<S: TaskSource> Reader<'_, S> {
 
     /// Ends a node of which all inputs were read.
     fn end(&mut self) {
-        let Some(OpenDirectory { id, node, is_unreadable, folder, .. }) = self.stack.pop() else {
-            return;
-        };
+        let Some(open) = self.stack.pop() else { return };
+        let OpenDirectory { id, mut node, is_unreadable, is_sweep, folder, .. } = open;
+        if is_unreadable && is_sweep {
+            // What the names in its body stand for is not known.
+            node.inputs.clear();
+        }
         let names = folder.names.clone();
         let node = self.add(node, folder);
         if is_unreadable {
@@ -216,7 +221,8 @@ impl<S: TaskSource> Reader<'_, S> {
     fn open(&mut self, dir: &TreePath, id: Identity) {
         self.visited.insert(id.clone(), Seen::Open);
         let (node, folder) = (unreadable(), Folder::new(dir.clone()));
-        let mut open = OpenDirectory { id, node, is_unreadable: true, folder, inputs: None };
+        let mut open =
+            OpenDirectory { id, node, is_unreadable: true, is_sweep: false, folder, inputs: None };
         let listed = self.source.list(dir);
         if let Some(entries) = self.note(dir, "", listed) {
             self.read_node(dir, &entries, &mut open);
@@ -231,6 +237,7 @@ impl<S: TaskSource> Reader<'_, S> {
             let kind = NodeKind::of_file(&text).ok_or(LoadFault::Kind(text));
             self.note(dir, "kind", kind)
         });
+        open.is_sweep = kind == Some(NodeKind::Sweep);
         let has_files = kind.is_some_and(NodeKind::has_files);
         let value = match kind {
             Some(NodeKind::Text) => self.whole(dir, "value"),

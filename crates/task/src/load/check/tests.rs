@@ -20,13 +20,13 @@ use crate::load::written::WrittenWorkflow;
 use crate::load::{read_expression, written_directories};
 
 /// The files of a directory, whose versions are all the same.
-struct Files(Snapshot);
+struct TestFiles(Snapshot);
 
 fn id() -> ObjectId {
     "1234567890123456789012345678901234567890".parse().unwrap()
 }
 
-impl TaskSource for Files {
+impl TaskSource for TestFiles {
     fn commit(&mut self) -> Result<ObjectId, LoadFault> {
         Ok(id())
     }
@@ -109,8 +109,8 @@ fn signatures() -> Signatures {
     COMPUTATIONS.into_iter().map(signature).collect()
 }
 
-fn files(dir: &Path) -> Files {
-    Files(Snapshot::of_files(&dir.canonicalize().unwrap()))
+fn files(dir: &Path) -> TestFiles {
+    TestFiles(Snapshot::of_files(&dir.canonicalize().unwrap()))
 }
 
 /// The result of a check: the workflow, or the problems, each with its place.
@@ -297,6 +297,26 @@ fn a_directory_that_cannot_be_read_is_one_problem() {
         "workflow/value: does not exist",
     ];
     assert_eq!(wrong.unwrap_err(), expected, "what it reads is checked all the same");
+}
+
+#[test]
+fn the_body_of_a_sweep_that_cannot_be_read_has_unknown_names() {
+    for file in ["outputs", "value"] {
+        let wrong = check_directories(|task| {
+            lay_out("SWEEP((add x n) :over n 1 2)")(task);
+            fs::write(task.join("workflow").join(file), b"\xff\n").unwrap();
+        });
+        let wrong = wrong.unwrap_err();
+        assert_eq!(wrong.len(), 1, "{wrong:?}");
+        assert!(wrong[0].starts_with(&format!("workflow/{file}: ")), "{wrong:?}");
+    }
+}
+
+#[test]
+fn a_sweep_with_wrong_rules_has_a_slice_all_the_same() {
+    let wrong = problems("SWEEP((add x n)\n :over n 1 1)[09]");
+    assert_eq!(wrong.len(), 2, "{wrong:?}");
+    assert!(wrong[0].starts_with("2: a sweep has 2 outputs, so there is no 09"), "{wrong:?}");
 }
 
 #[test]
