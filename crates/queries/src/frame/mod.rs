@@ -3,7 +3,7 @@
 //!
 //! The rows of a point are a [group](Frame::groups). **The values that one call makes in a column are one measurement**, however many rows
 //! have them. Columns of texts in an output that gives rows tell points apart, as the names of points do
-//! ([`Frame::find_row_keys`]).
+//! (`Frame::find_row_keys`).
 
 mod groups;
 mod row;

@@ -59,7 +59,7 @@ impl RowStatus {
     pub(crate) const WORDS: [&str; 7] =
         ["ok", "running", "suspended", "failed", "missing", "waiting", "excluded"];
 
-    /// Its place among [all words](Self::WORDS), which is that in a count of rows.
+    /// Its place among all words, which is that in a count of rows.
     pub const fn rank(&self) -> usize {
         match self {
             Self::Ok => 0,
