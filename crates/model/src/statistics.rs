@@ -234,7 +234,7 @@ pub enum ComparedSides {
 }
 
 impl ComparedSides {
-    /// Measurements of which no value was rounded.
+    /// Measurements whose values were not rounded.
     pub const fn measured(confidence: f64) -> Self {
         Self::Measured { confidence, resolution: 0.0 }
     }

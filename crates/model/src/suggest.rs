@@ -15,7 +15,7 @@ pub struct UnknownName {
 const LISTED: usize = 20;
 
 impl UnknownName {
-    /// A name that is none of the known ones.
+    /// A name that is not known.
     pub fn new<T: ToString>(name: impl Into<String>, known: impl IntoIterator<Item = T>) -> Self {
         Self { name: name.into(), known: known.into_iter().map(|name| name.to_string()).collect() }
     }

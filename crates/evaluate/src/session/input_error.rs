@@ -44,7 +44,7 @@ pub enum InputError {
     UnknownInput {
         /// The name of the task.
         task: String,
-        /// The name that the user gave, and those of all inputs.
+        /// The name that the user gave, with the names of all inputs.
         input: UnknownName,
     },
     /// An input is not given, and has no default.
@@ -94,7 +94,7 @@ pub enum InputError {
     UnknownRepository {
         /// The name of the task.
         task: String,
-        /// The name that the user gave, and those of all repositories that it reads.
+        /// The name that the user gave, with the repositories that the task reads.
         repository: UnknownName,
     },
     /// A repository is named more than once.

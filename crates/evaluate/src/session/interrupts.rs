@@ -330,7 +330,7 @@ impl InterruptibleExecutor {
     }
 }
 
-/// The error of an operation on a storage, or that of the signal that has ended it.
+/// The error of an operation on a storage, or the signal that has ended it.
 pub(super) fn unless_interrupted(
     error: StorageError,
     signal: Option<u8>,

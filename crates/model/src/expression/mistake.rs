@@ -45,7 +45,7 @@ pub struct Mistake {
     pub excerpt: Excerpt,
 }
 
-/// A line of a text, or a part of it, and a place in it. It is displayed as two lines, of which the second one points at the place.
+/// A line of a text, or a part of it, and a place in it. It is displayed as two lines; the second one points at the place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Excerpt {
     line: String,

@@ -535,8 +535,10 @@ impl Parsed<'_> {
         if faults.is_empty() {
             return Ok(rules);
         }
-        let mistake = |(file, fault)| self.mistake_at(TextPlace { node, file: Some(file) }, fault);
-        Err(faults.into_iter().map(mistake).collect())
+        let faults = faults
+            .into_iter()
+            .map(|(file, fault)| self.mistake_at(TextPlace { node, file: Some(file) }, fault));
+        Err(faults.collect())
     }
 
     /// The mistakes of all that would not be read as it is written, since it has a line of a file: names, outputs, levels and rows.

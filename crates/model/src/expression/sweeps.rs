@@ -225,10 +225,10 @@ pub fn computation_names(expression: &Expression) -> BTreeMap<&str, BTreeSet<Str
     let mut levels = BTreeMap::<String, BTreeSet<String>>::new();
     for node in expression.nodes.iter().filter(|node| node.kind.has_files()) {
         for factor in rules(&node.files).0.product.factors {
-            for (name, level) in
-                factor.points.iter().flat_map(|point| point.values().collect::<Vec<_>>())
-            {
-                levels.entry(name.to_string()).or_default().insert(level.to_string());
+            for point in factor.points.iter() {
+                for (name, level) in point.values() {
+                    levels.entry(name.to_string()).or_default().insert(level.to_string());
+                }
             }
         }
     }
@@ -241,10 +241,9 @@ fn names_of_levels(written: &str, levels: &BTreeMap<String, BTreeSet<String>>) -
     for (name, levels) in levels {
         let braces = format!("{{{name}}}");
         if written.contains(&braces) && names.len() * levels.len() <= MOST_NAMES {
-            let with = |level: &String| {
-                names.iter().map(|it| it.replace(&braces, level)).collect::<Vec<_>>()
-            };
-            names = levels.iter().flat_map(with).collect();
+            let of_level =
+                levels.iter().map(|level| names.iter().map(|it| it.replace(&braces, level)));
+            names = of_level.flatten().collect();
         }
     }
     names

@@ -185,16 +185,14 @@ impl<'a, 'b, S: TaskSource> WorkflowCheck<'a, 'b, S> {
             }
             NodeKind::All => return OwnPart::Operation(Some(NodeOperation::All)),
             NodeKind::Sweep => {
-                let (label, rules) = (written.value.clone(), self.rules(id, place));
-                let is_right = rules.is_some();
-                let rules = rules.unwrap_or_default();
-                let sweep = NodeOperation::Sweep { label, rules };
-                if !is_right {
+                let label = written.value.clone();
+                let Some(rules) = self.rules(id, place) else {
                     // Without its rules, the names in its body are not known.
-                    self.slice(written, place, &sweep);
+                    let rules = Rc::default();
+                    self.slice(written, place, &NodeOperation::Sweep { label, rules });
                     return OwnPart::Leaf(None);
-                }
-                return OwnPart::Operation(Some(sweep));
+                };
+                return OwnPart::Operation(Some(NodeOperation::Sweep { label, rules }));
             }
             NodeKind::Points => {
                 let rules = self.rules(id, place);
@@ -218,7 +216,7 @@ impl<'a, 'b, S: TaskSource> WorkflowCheck<'a, 'b, S> {
         if let Some(known) = self.rules.get(&id) {
             return known.clone();
         }
-        let rules = self.nodes.written.rules(id, self.nodes.findings).map(Rc::new);
+        let rules = self.nodes.written.rules(id, self.nodes.findings);
         if let Some(rules) = &rules {
             self.nodes.warn_of_lookalikes(place, &rules.product);
         }
@@ -350,7 +348,10 @@ impl<'a, 'b, S: TaskSource> WorkflowCheck<'a, 'b, S> {
             let node = (*node)?;
             let width = match operation {
                 NodeOperation::Sweep { .. } => 1,
-                _ => self.nodes.builder[node].width(),
+                NodeOperation::Computation(_)
+                | NodeOperation::Tree(_)
+                | NodeOperation::Member(_)
+                | NodeOperation::All => self.nodes.builder[node].width(),
             };
             let places = filled..filled + width;
             filled = places.end;
@@ -360,7 +361,12 @@ impl<'a, 'b, S: TaskSource> WorkflowCheck<'a, 'b, S> {
             }
             let place = match operation {
                 NodeOperation::All => label_of(&self.nodes.passed_names(node)),
-                _ => label_of(names.get(places.clone()).unwrap_or_default()),
+                NodeOperation::Computation(_)
+                | NodeOperation::Tree(_)
+                | NodeOperation::Member(_)
+                | NodeOperation::Sweep { .. } => {
+                    label_of(names.get(places.clone()).unwrap_or_default())
+                }
             };
             if let Some(label) = input.label.as_deref()
                 && label != place

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use ce_git::TreePath;
 use ce_model::expression::{Expression, NodeKind, Parsed};
@@ -107,7 +108,7 @@ impl<'a> WrittenWorkflow<'a> {
     }
 
     /// The rules of a sweep, or of points. `None` if something is wrong with them, which is reported.
-    pub(super) fn rules(self, node: NodeId, findings: &mut Problems) -> Option<SweepRules> {
+    pub(super) fn rules(self, node: NodeId, findings: &mut Problems) -> Option<Rc<SweepRules>> {
         let parsed = match self {
             Self::Text(parsed) => parsed,
             Self::Directories(written) => return written.folders[node.index()].rules.clone(),
@@ -118,7 +119,7 @@ impl<'a> WrittenWorkflow<'a> {
         if written.kind == NodeKind::Sweep && written.inputs.len() > 1 {
             rules.names.get_or_insert_default();
         }
-        Some(rules)
+        Some(Rc::new(rules))
     }
 }
 
@@ -177,20 +178,18 @@ impl<'a> NodePlace<'a> {
     /// The problem of a line of a file of the node. In a text, a fault of rules has the words of the text.
     pub(super) fn problem(&self, file: &str, line: usize, fault: LoadFault) -> Problem {
         let (path, number) = self.line(file, line);
-        let (excerpt, fault) = match (self, fault) {
-            (Self::Text { parsed, node }, fault) => {
-                let fault = match fault {
-                    LoadFault::Sweep(fault) => {
-                        let fault = parsed.fault_of_rules(*node, file, line, *fault);
-                        LoadFault::Mistake(Box::new(fault))
-                    }
-                    other => other,
-                };
-                (Some(Box::new(parsed.excerpt(*node, file, line))), fault)
-            }
-            (Self::Directory { .. }, fault) => (None, fault),
+        let line_number = (number > 0).then_some(number);
+        let Self::Text { parsed, node } = self else {
+            return Problem { path, line: line_number, excerpt: None, fault };
         };
-        Problem { path, line: (number > 0).then_some(number), excerpt, fault }
+        let fault = match fault {
+            LoadFault::Sweep(fault) => {
+                LoadFault::Mistake(Box::new(parsed.fault_of_rules(*node, file, line, *fault)))
+            }
+            other => other,
+        };
+        let excerpt = Some(Box::new(parsed.excerpt(*node, file, line)));
+        Problem { path, line: line_number, excerpt, fault }
     }
 
     /// Warns of a file of the node.

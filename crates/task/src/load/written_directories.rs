@@ -6,6 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use ce_git::{Snapshot, TreePath};
 use ce_model::expression::{
@@ -25,7 +26,7 @@ use super::{INPUTS, LoadError, WORKFLOW, inputs, real};
 /// A workflow as its directories say it.
 #[derive(Debug, Default)]
 pub struct WrittenDirectories {
-    /// Its expression with all labels, and its definitions.
+    /// Its expression with all labels. [`written`] has the rules of sweeps and the definitions in it, too.
     pub text: Text,
     /// The nodes of which a part could not be read, which was reported. They stand for what they read.
     pub(super) unreadable: HashSet<NodeId>,
@@ -42,7 +43,7 @@ pub(super) struct Folder {
     /// The directories of its inputs, in order.
     pub(super) branches: Vec<ReadBranch>,
     /// The rules of a sweep, unless something is wrong with them.
-    pub(super) rules: Option<SweepRules>,
+    pub(super) rules: Option<Rc<SweepRules>>,
     /// The names that definitions give to the node.
     pub(super) names: Vec<Box<str>>,
 }
@@ -75,9 +76,30 @@ pub fn written(dir: &Path) -> Result<WrittenDirectories, LoadError> {
         Err(_) => None,
     };
     let mut written = read(&mut source, &mut findings);
-    written.text.inputs = inputs;
     findings.end(dir)?;
+    written.text.inputs = inputs;
+    written.complete_text();
     Ok(written)
+}
+
+impl WrittenDirectories {
+    /// Adds to the text what its directories know: the rules of its nodes, and the definitions.
+    fn complete_text(&mut self) {
+        let Text { expression, definitions, .. } = &mut self.text;
+        for (at, folder) in self.folders.iter().enumerate() {
+            let node = NodeId::at(at);
+            if let Some(rules) = &folder.rules {
+                expression.nodes_mut()[at].files = rule_files(rules);
+            }
+            for name in &folder.names {
+                match definitions.iter_mut().find(|known| known.name == *name) {
+                    Some(known) if known.nodes.contains(&node) => {}
+                    Some(known) => known.nodes.push(node),
+                    None => definitions.push(Definition { name: name.clone(), nodes: vec![node] }),
+                }
+            }
+        }
+    }
 }
 
 /// Reads the directories of a task's workflow, and reports everything at once that is wrong with them.
@@ -148,18 +170,9 @@ impl<S: TaskSource> Reader<'_, S> {
             // What the names in its body stand for is not known.
             node.inputs.clear();
         }
-        let names = folder.names.clone();
         let node = self.add(node, folder);
         if is_unreadable {
             self.written.unreadable.insert(node);
-        }
-        let definitions = &mut self.written.text.definitions;
-        for name in names {
-            match definitions.iter_mut().find(|known| known.name == name) {
-                Some(known) if known.nodes.contains(&node) => {}
-                Some(known) => known.nodes.push(node),
-                None => definitions.push(Definition { name, nodes: vec![node] }),
-            }
         }
         self.visited.insert(id, Seen::Done(node));
         self.read_input(node);
@@ -285,14 +298,12 @@ impl<S: TaskSource> Reader<'_, S> {
             }
         }
         if has_files {
-            open.folder.rules = self.rules(dir, entries);
-            files = open.folder.rules.as_ref().map(rule_files).unwrap_or_default();
+            open.folder.rules = self.rules(dir, entries).map(Rc::new);
         }
         if let Some(inputs) = &open.inputs {
-            let branches = list_numbered(self.source, inputs, self.findings);
-            self.note_unread(inputs, &branches);
+            let branches = self.branches(inputs).into_iter();
             let read = |branch| ReadBranch { branch, dir: None, is_copy: false };
-            open.folder.branches = branches.into_iter().map(read).collect();
+            open.folder.branches = branches.map(read).collect();
         }
         if let Some((kind, value)) = kind.zip(value).filter(|_| !is_unreadable) {
             let inputs = Vec::with_capacity(open.folder.branches.len());
@@ -319,13 +330,33 @@ impl<S: TaskSource> Reader<'_, S> {
         files
     }
 
-    /// Notes what is in a directory `inputs` beside the branches.
-    fn note_unread(&mut self, inputs: &TreePath, branches: &[Branch]) {
-        for name in self.source.list(inputs).unwrap_or_default() {
-            if !branches.iter().any(|branch| *branch.name == *name) {
-                self.written.unread.push(inputs.place().join(name));
+    /// Returns the branches in a directory `inputs`, in the order of their numbers. Reports problems of the numbering, and notes what is beside
+    /// them.
+    fn branches(&mut self, inputs: &TreePath) -> Vec<Branch> {
+        let listed = self.source.list(inputs);
+        let mut branches = Vec::new();
+        for entry in self.note(inputs, "", listed).unwrap_or_default() {
+            if let Some(branch) = entry.to_str().and_then(Branch::parse) {
+                branches.push(branch);
+                continue;
             }
+            let path = inputs.place().join(&entry);
+            match entry.to_str() {
+                None => self.findings.problem(&path, LoadFault::Text(TextError::NotText)),
+                Some(name) if name.starts_with('.') => {}
+                // A plain file with another name is the user's note.
+                Some(name)
+                    if matches!(self.source.find(inputs, name), Ok(Located::File { .. })) =>
+                {
+                    self.findings.warning(&path, WarningKind::Unread);
+                }
+                Some(_) => self.findings.problem(&path, LoadFault::Place),
+            }
+            self.written.unread.push(path);
         }
+        branches.sort_by(|a, b| (a.first, a.last, &a.name).cmp(&(b.first, b.last, &b.name)));
+        check(&|| inputs.place(), &branches, self.findings);
+        branches
     }
 
     /// Returns the value of a result, or adds its problem. No path is put together for what is right: it is as long as the workflow is deep.
@@ -430,41 +461,6 @@ fn number(text: &str) -> Option<(u8, &str)> {
     let (digits, rest) = text.split_at_checked(2)?;
     let plain = digits.bytes().all(|c| c.is_ascii_digit());
     plain.then_some((digits.parse().ok()?, rest))
-}
-
-/// Returns the branches in a directory, in the order of their numbers, and reports problems of the
-/// numbering.
-fn list_numbered(
-    source: &mut impl TaskSource,
-    dir: &TreePath,
-    findings: &mut Problems,
-) -> Vec<Branch> {
-    let listed = source.list(dir);
-    let listed = listed.map_err(|fault| findings.problem(&dir.place(), fault));
-    let mut branches = Vec::new();
-    for entry in listed.unwrap_or_default() {
-        let name = match entry.into_string() {
-            Ok(name) => name,
-            Err(entry) => {
-                findings.problem(&dir.place().join(entry), LoadFault::Text(TextError::NotText));
-                continue;
-            }
-        };
-        if name.starts_with('.') {
-            continue;
-        }
-        match Branch::parse(&name) {
-            Some(branch) => branches.push(branch),
-            // A plain file with another name is the user's note.
-            None if matches!(source.find(dir, &name), Ok(Located::File { .. })) => {
-                findings.warning(&dir.place().join(name), WarningKind::Unread);
-            }
-            None => findings.problem(&dir.place().join(name), LoadFault::Place),
-        }
-    }
-    branches.sort_by(|a, b| (a.first, a.last, &a.name).cmp(&(b.first, b.last, &b.name)));
-    check(&|| dir.place(), &branches, findings);
-    branches
 }
 
 fn check(dir: &dyn Fn() -> PathBuf, branches: &[Branch], findings: &mut Problems) {
