@@ -24,7 +24,8 @@ use crate::recorded_points::{InputTexts, TextsOfCalls, may_be_texts, suspended_t
 /// --json`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Past {
-    /// The end of its execution, or else the time of its record, such as that of a take-over. A results repository keeps neither.
+    /// The end of its execution, or else the time of its record, for example of a take-over. A results repository keeps
+    /// neither.
     pub at: Option<Timestamp>,
     /// The execution that made its outputs, also if they were taken over.
     #[serde(skip)]
@@ -168,7 +169,7 @@ impl Past {
         }
     }
 
-    /// A call without outputs, which was recorded after so many seconds of its execution.
+    /// A call without outputs. Its execution had taken this number of seconds when it was recorded.
     fn unfinished(
         name: &ResultName,
         computation: &ComputationName,
@@ -346,7 +347,7 @@ pub struct TakenOver {
     pub peak_bytes: Option<u64>,
 }
 
-/// An execution that has made the recorded outputs, and of which the ledger says when it ended.
+/// An execution that made the recorded outputs, and whose end is in the ledger.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct PublishedExecution {
     /// When it ended.

@@ -33,7 +33,7 @@ struct JobOfCall<'a> {
     tables: Rc<[&'a String]>,
 }
 
-/// At most so many tables are followed to the calls at their points, the newest.
+/// The maximum number of tables, newest first, that are followed to the calls at their points.
 const FOLLOWED: usize = 64;
 
 /// No role.
@@ -452,12 +452,12 @@ fn by_contents(texts: &[Vec<String>]) -> Vec<HashMap<Digest, u32>> {
         .collect()
 }
 
-/// Whether contents are those of a level with this text.
+/// Whether a level with this text has these contents.
 fn is_level(text: &str, digest: &Digest) -> bool {
     digest.size == text.len() as u64 + 1 && Digest::of(format!("{text}\n").as_bytes()) == *digest
 }
 
-/// Adds the levels of points to those of a result. Returns whether these are others now.
+/// Adds the levels of points to a result's levels. Returns whether the result's levels changed.
 fn join(points: &mut HashMap<usize, Box<[LevelSet]>>, at: usize, levels: &[LevelSet]) -> bool {
     let known = points.entry(at).or_insert_with(|| vec![LevelSet::None; levels.len()].into());
     let mut has_changed = false;

@@ -53,7 +53,7 @@ pub struct History {
     contents: Vec<FileWithContents>,
     /// The results that tables were made from, by the index of the table, once recipes were read.
     made_from: HashMap<usize, Vec<usize>>,
-    /// The tables of which some of these results are not recorded any more.
+    /// The tables that were made from a result which is not recorded any more.
     incomplete: HashSet<usize>,
 }
 
@@ -98,7 +98,7 @@ pub struct Ancestor<'a> {
     pub digest: Digest,
     /// The file, if its maker is known.
     pub subject: Option<Subject<'a>>,
-    /// The path within the subject, if that is a directory of which only a member was read.
+    /// The path within the subject, if the subject is a directory and only a member of it was read.
     pub member: Option<String>,
     /// Its own inputs are listed at an earlier occurrence.
     pub again: bool,
@@ -186,7 +186,7 @@ impl History {
     ///
     /// # Errors
     ///
-    /// Fails if there is none, or more than one content.
+    /// Fails if no file matches, or files with different contents do.
     pub fn find(&self, storage: &Storage, file: &str) -> Result<Subject<'_>, HistoryError> {
         let locator = Locator::new(storage);
         let found = locator.find(Path::new(file), |name| {
@@ -542,7 +542,7 @@ pub enum HistoryError {
     /// Several calls have this name.
     #[error("{} calls are named {text}: {}", found.len(), list_names(found))]
     CallsOf {
-        /// The requested name: that of a computation, or a label.
+        /// The requested name: a computation's name, or a label.
         text: String,
         /// The short names of those calls, with the texts that they read.
         found: Vec<String>,

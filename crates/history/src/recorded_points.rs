@@ -1,4 +1,4 @@
-//! Points: those of a table, as its recipe says; and those that a call is for.
+//! The points of a table, which its recipe lists, and the points that a call is for.
 //!
 //! A record names no point, since a call may be at many. But a call gets each text as an input.
 
@@ -87,8 +87,8 @@ impl History {
         Ok(header.map(|header| TableSummary { header, points, failed, files, first }))
     }
 
-    /// Returns the tables that were made from calls, all of which are wanted: directly, or by way of other tables. None if
-    /// no [recipes were read](Self::with_recipes).
+    /// Returns the tables made only from wanted calls, directly or by way of other tables. Returns no table if no
+    /// [recipes were read](Self::with_recipes).
     pub fn tables_of(&self, is_wanted: impl Fn(&Entry, &Record) -> bool) -> Vec<&Entry> {
         let tables = self.made_from.keys().copied().filter(|table| {
             let (mut stack, mut seen, mut calls) = (vec![*table], HashSet::new(), 0);
@@ -261,8 +261,8 @@ impl History {
     }
 }
 
-/// The inputs of a call that are short texts, each with its name: that of the computation's input, or its number if
-/// that is not known any more. In the order of the inputs. Its JSON is an object.
+/// The inputs of a call that are short texts, each with the name of the computation's input, or its number if the name
+/// is not known any more. In the order of the inputs. Its JSON is an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InputTexts(Vec<(String, String)>);
 

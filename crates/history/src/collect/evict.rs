@@ -103,7 +103,7 @@ pub fn recomputable<'a>(
 struct Remakeable<'a> {
     /// The contents that are here, or can be made.
     known: HashSet<Digest>,
-    /// Calls of which that is not known yet.
+    /// Calls that may turn out to be makeable.
     waiting: Vec<(&'a Entry, &'a CallRecord)>,
 }
 
@@ -182,7 +182,7 @@ pub fn evict(
         gone.extend((fate == Fate::Collected).then(|| entry.clone()));
         report(entry, fate);
     })?;
-    // The outputs of jobs that are those of calls that are gone.
+    // The outputs of jobs that are links to outputs of evicted calls.
     let mut jobs = Vec::new();
     for (entry, record) in history.results() {
         let Record::Job(job) = record else { continue };

@@ -135,7 +135,7 @@ pub fn groups<'a>(history: &'a History, candidates: &'a [Candidate<'a>]) -> Vec<
     groups.into_iter().map(|((_, tasks), candidates)| Group { tasks, candidates }).collect()
 }
 
-/// The size of the files of a result, in bytes. Links to those of another recorded result count there.
+/// The size of the files of a result, in bytes. A link to a file of another recorded result counts there.
 fn bytes(history: &History, record: &Record) -> u64 {
     match record {
         Record::Call(call) if is_copy(history, call) => 0,
@@ -143,9 +143,9 @@ fn bytes(history: &History, record: &Record) -> u64 {
             // The sizes in a spoiled record may be arbitrarily large.
             call.outputs.iter().map(|output| output.digest.total()).fold(0, u64::saturating_add)
         }
-        // Its outputs are links to those of its calls.
+        // Its outputs are links to outputs of its calls.
         Record::Job(_) => 0,
-        // The files of its directory are shared with those of its calls.
+        // The files of its directory are shared with its calls.
         Record::Table(table) => {
             let table = table.outputs.iter().take(1).chain([&table.recipe]);
             table.map(|file| file.digest.total()).fold(0, u64::saturating_add)
@@ -411,8 +411,8 @@ impl<'a> InUse<'a> {
         self.roots.add([entry.clone()]);
     }
 
-    /// Adds those of some results without a record, which a killed collection has left, that results that stay are made of: a
-    /// directory may be a link to one of theirs.
+    /// Adds the results without a record, left by a killed collection, that kept results are made of: a directory of a
+    /// kept result may be a link to a directory of theirs.
     fn add_needed(
         &mut self,
         half: &HashSet<Entry>,
@@ -485,7 +485,7 @@ impl<'a> InUse<'a> {
         match (entry, record) {
             // A job that was finished meanwhile may use a result that it found before that was retired.
             (_, Record::Job(job)) => self.roots.add_job(job),
-            // The directories of a call may be links to those of others.
+            // The directories of a call may be links to directories of other calls.
             (_, Record::Call(call)) => {
                 self.roots.add_inputs(call.inputs.iter());
                 self.add_linked(call);
@@ -591,7 +591,7 @@ impl Presence {
 ///
 /// # Errors
 ///
-/// Fails if there are none, or one cannot be read.
+/// Fails if no repository is recorded, or one cannot be read.
 pub fn reach_of_recorded(storage: &Storage) -> Result<ReachableSet, RepositoryError> {
     let mut here = Vec::new();
     let mut lost = Vec::new();

@@ -1,10 +1,10 @@
-//! The results that a workflow of a reachable commit would use, whichever commit they were made for: those that a run would take over if
-//! its settings let it take over the most.
+//! The results that a workflow of a reachable commit would use, whichever commit they were made for. These are the
+//! results that a run with the most permissive settings takes over.
 //!
-//! A run asks for a call: a computation of its commit, with inputs that its workflow supplies. Here nobody asks, so the question is
-//! whether anybody could: the computation and its tree are in a reachable commit, and each input is a text or a file of a reachable
-//! commit, what a user may give, or the output of a result that stays. Then the same rule decides: [`Takeover::serves`], and
-//! [`choose_result`] among those that stand for one call.
+//! A run asks for a call: a computation of its commit, with inputs that its workflow supplies. Here no run asks, so the
+//! question is whether one could: the computation and its tree are in a reachable commit, and each input is a text or a
+//! file of a reachable commit, what a user may give, or the output of a result that stays. Then the same rule decides:
+//! [`Takeover::serves`], and [`choose_result`] chooses among the results that stand for one call.
 
 use std::collections::{HashMap, HashSet};
 use std::mem;
@@ -88,7 +88,7 @@ pub(super) fn usable<'a>(
                 }
             }
             Record::Table(_) => {
-                // Without a result that it was made from, nobody would make its recipe again.
+                // A run makes its recipe again only if all results are there that it was made from.
                 if let Some(rows) = history.rows(entry) {
                     let rows = rows.filter(|(entry, _)| !kept.contains(entry));
                     let lacking = rows.flat_map(|(_, record)| record.digests()).copied().collect();
@@ -102,7 +102,7 @@ pub(super) fn usable<'a>(
     choose(storage, history, &kept, used)
 }
 
-/// A result that nobody keeps, and the contents that are not known to be supplied.
+/// A result that is not kept so far, and the contents that are not known to be supplied.
 struct Unsupplied<'a> {
     entry: &'a Entry,
     record: &'a Record,
@@ -115,7 +115,7 @@ struct Supply<'a> {
     history: &'a History,
     reach: &'a ReachableSet,
     known: HashSet<Digest>,
-    /// The directories among them of which members are yet to be found.
+    /// The directories among them whose members are yet to be found.
     directories: Vec<Digest>,
 }
 
@@ -257,7 +257,7 @@ impl Supply<'_> {
     }
 }
 
-/// A path, and those of the directories around it.
+/// A path, and the paths of the directories around it.
 fn ancestors(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     let slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
     slashes.map(|(at, _)| &path[..at]).chain([path])

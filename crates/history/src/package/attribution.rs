@@ -62,7 +62,7 @@ impl Contributor {
         Ok(Self { name: name.to_owned(), url, is_organization, ..Self::default() })
     }
 
-    /// An organization of which the name is known.
+    /// An organization whose name is known.
     pub(super) fn organization(name: &str) -> Self {
         Self { name: name.to_owned(), is_organization: true, ..Self::default() }
     }
@@ -94,7 +94,7 @@ impl Contributor {
     }
 }
 
-/// The address of a page, of which an ORCID is short for one.
+/// The address of a page. An ORCID is short for one.
 fn page(text: &str) -> Result<String, AttributionFault> {
     let is_orcid = text.len() == 19
         && text.bytes().enumerate().all(|(at, byte)| match at {
@@ -298,7 +298,7 @@ fn yaml(text: &str) -> Result<Value, AttributionFault> {
     Err(AttributionFault::Empty)
 }
 
-/// The reason why nobody knows the licence or the authors of what would be in a crate.
+/// The reason why the licence or the authors of a crate's contents are unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum AttributionError {
     /// Neither options nor the repository say it.
@@ -337,12 +337,12 @@ pub enum AttributionFault {
     /// A name is missing.
     #[error("expected NAME or 'NAME <URL>'")]
     Name,
-    /// The address of a page is none.
+    /// The text is not the address of a page.
     #[error(
         "{0:?} is neither an address that begins with https:// nor an ORCID such as 0000-0002-1825-0097"
     )]
     Page(String),
-    /// A licence is none.
+    /// The text is not a licence.
     #[error(transparent)]
     Licence(#[from] LicenceFault),
     /// The file is too large.

@@ -79,7 +79,7 @@ impl Serialize for Entity {
     }
 }
 
-/// A value of a property. A crate of many calls has many references, of which each is small.
+/// A value of a property. A crate of many calls has many small references.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PropertyText {
     /// The id of an entity.
@@ -117,7 +117,7 @@ pub(super) struct Entities {
 }
 
 impl Entities {
-    /// The entity with this id, which is made if there is none.
+    /// The entity with this id. It is made if it does not exist.
     pub(super) fn of(&mut self, id: &str, types: &[&str]) -> &mut Entity {
         let place = self.places.get(id).copied().unwrap_or_else(|| {
             let mut entity = Entity { id: id.to_owned(), properties: Vec::new() };
@@ -193,7 +193,7 @@ pub(super) const ENGINE: &str = "#compeval";
 /// The status of actions: all have ended, since no job is stored otherwise.
 pub(super) const COMPLETED: &str = "http://schema.org/CompletedActionStatus";
 
-/// A step of a workflow: a node, or a computation or sweep of which no node is known.
+/// A step of a workflow: a node, or a computation or sweep without a known node.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum StepKey {
     /// A node.
@@ -286,7 +286,7 @@ pub(super) fn input_path(name: &str) -> String {
     format!("{INPUTS}/{}", file_name(name))
 }
 
-/// The id of a path: that of a directory ends in a slash.
+/// The id of a path. The id of a directory ends in a slash.
 pub(super) fn of_path(path: &str, contents: &Digest) -> String {
     let end = if contents.is_directory() { "/" } else { "" };
     format!("{}{end}", encoded(path))
@@ -296,7 +296,7 @@ pub(super) fn kind(contents: &Digest) -> &'static str {
     if contents.is_directory() { "Dataset" } else { "File" }
 }
 
-/// Describes a value. Of a directory, the hash is that of its manifest, which only CompEval knows.
+/// Describes a value. The hash of a directory is the hash of its manifest, which only CompEval knows.
 pub(super) fn described(entity: &mut Entity, name: &str, contents: &Digest) {
     entity.with("name", name);
     if contents.is_directory() {

@@ -253,7 +253,7 @@ mod tests {
             ("MIT/Apache-2.0", "is neither an expression of SPDX"),
             ("file:///x", "is neither an expression of SPDX"),
             ("ü", "is neither an expression of SPDX"),
-            // The name of an own licence becomes that of a file.
+            // The name of an own licence becomes the name of a file.
             ("LicenseRef-../../x", "is neither an expression of SPDX"),
             ("LicenseRef-a/b", "is neither an expression of SPDX"),
             ("DocumentRef-/x:LicenseRef-a", "is not in the list of SPDX"),

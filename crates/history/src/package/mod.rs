@@ -3,9 +3,9 @@
 //! Every name is made of checked parts, so none leads out of the package: see [`file_name`]. Sources are named by
 //! the places of records, never by what records say. The whole package appears at once, or not at all.
 //!
-//! `Definitions` are the names that the workflow of a job defines: of its outputs, and of the calls and tables that they were made
-//! from. Records do not have them. The workflow is that of the job's commit, in the repository of the current directory. Which call a node
-//! made is found by following records from the outputs on, beside the workflow.
+//! `Definitions` are the names that the workflow of a job defines: of its outputs, and of the calls and tables that
+//! they were made from. Records do not have them. The workflow is read from the job's commit, in the repository of the
+//! current directory. Which call a node made is found by following records from the outputs on, beside the workflow.
 
 mod attribution;
 mod entities;
@@ -125,7 +125,7 @@ impl<'a> Packer<'a> {
     ///
     /// # Errors
     ///
-    /// Fails if there is none.
+    /// Fails if no result has this name.
     pub fn find(&self, name: &str) -> Result<Subject<'a>, HistoryError> {
         let short = Locator::new(self.storage).find(Path::new(name), |name| {
             let result = ResultName::of_short(name)?;
@@ -260,13 +260,13 @@ impl<'a> Packer<'a> {
             (None, Some(Entry::TaskInput(_))) => {
                 let digest = job.outputs[number].digest;
                 let mut inputs = job.inputs.iter().filter(|input| input.digest == digest);
-                // Of several inputs with the same contents, nobody knows which one it is.
+                // If several inputs have the same contents, it may be any of them.
                 match (inputs.next(), inputs.next()) {
                     (Some(input), None) => input.name.to_string(),
                     _ => format!("{number:02}"),
                 }
             }
-            // The record of a clone is that of the table alone.
+            // In a clone, only the table is recorded.
             (None, Some(table @ Entry::Table(_))) if value == table.file(1) => POINTS.to_owned(),
             (None, _) => match self.history.subject(value) {
                 Some(made) => self.names.of(made, made.number),
@@ -591,7 +591,7 @@ struct Definitions {
 }
 
 impl Definitions {
-    /// Those of outputs: there are none unless the repository of the current directory has the commit of the job.
+    /// The definitions of outputs. Empty unless the repository of the current directory has the commit of the job.
     fn of_outputs(job: &JobRecord) -> Self {
         let here = Path::new(".").canonicalize().ok();
         let place = here.as_deref().and_then(ce_git::top).and_then(|top| job.task_in(&top));

@@ -57,7 +57,7 @@ const WORKFLOW_PROFILE: &str = "https://w3id.org/workflowhub/workflow-ro-crate/1
 /// The profile that a workflow follows.
 const BIOSCHEMAS: &str = "https://bioschemas.org/profiles/ComputationalWorkflow/1.0-RELEASE";
 
-/// The formats of files that a crate has beside those of the package: type, address and name.
+/// The formats of files that a crate adds to the package: type, address and name.
 const PLAIN_TEXT: [&str; 3] =
     ["text/plain", "https://www.nationalarchives.gov.uk/PRONOM/x-fmt/111", "Plain Text File"];
 const MARKDOWN: [&str; 3] =
@@ -113,7 +113,7 @@ impl<'a> RunCrate<'a> {
     ///
     /// # Errors
     ///
-    /// Fails if the result is no job, its workflow is not there, or nobody says licence and authors.
+    /// Fails if the result is not a job, its workflow is not there, or the licence or the authors are unknown.
     pub fn of(
         (storage, history): (&'a Storage, &'a History),
         result: Subject<'a>,
@@ -170,8 +170,8 @@ impl<'a> RunCrate<'a> {
         Some(remote).filter(|_| Snapshot::open(&self.top, commit).is_ok())
     }
 
-    /// Whether a call of the job was executed in this storage. If none was, it was pulled, and nobody here knows who has made its
-    /// tables, and when.
+    /// Whether a call of the job was executed in this storage. If none was, the job was pulled, and who made its tables
+    /// and when is unknown here.
     fn is_own(&self) -> bool {
         self.job.calls.iter().any(|call| {
             let subject = Entry::of_short(call).and_then(|it| self.history.subject(&it.file(0)));
@@ -579,7 +579,7 @@ fn description(record: &CallRecord, with_machine: bool) -> String {
     parts.join(" ")
 }
 
-/// The files of a crate beside those of its package: paths and texts. The last one has the metadata.
+/// The files that a crate adds to its package: paths and texts. The last one has the metadata.
 pub fn crate_texts(
     run: &RunCrate<'_>,
     package: &Package,
@@ -666,7 +666,7 @@ fn job_id(run: &RunCrate<'_>) -> String {
     format!("#job/{}", encoded(&run.entry.short()))
 }
 
-/// Describes the run of the workflow, and that of CompEval.
+/// Describes the run of the workflow, and the run of CompEval.
 fn describe_job(
     run: &RunCrate<'_>,
     package: &Package,
@@ -735,7 +735,7 @@ fn describe_root(run: &RunCrate<'_>, graph: &mut Entities, compeval: &str) {
     graph.of(WORKFLOW_TEXT, &[]).set("creator", references(ids));
 }
 
-/// Describes the workflow, those of its sweeps, and their steps.
+/// Describes the workflow, the workflows of its sweeps, and their steps.
 fn describe_steps(run: &RunCrate<'_>, graph: &mut Entities, steps: &BTreeMap<StepKey, CrateStep>) {
     let types = ["File", "SoftwareSourceCode", "ComputationalWorkflow", "HowTo"];
     graph.of(WORKFLOW_TEXT, &types);

@@ -49,7 +49,7 @@ pub struct Package {
     pub files: Vec<PackagedFile>,
 }
 
-/// A value that is in a package, or of which a part is.
+/// A value that is wholly or partly in a package.
 #[derive(Debug)]
 pub struct PackagedValue<'p> {
     /// It, as it is recorded.
@@ -273,7 +273,7 @@ fn write_error(path: &Path) -> impl FnOnce(io::Error) -> PackageError {
     move |source| PackageError::Write { path: path.display().to_string(), source }
 }
 
-/// Returns the path that is written for a file of a package: that of the archive, or of the file itself.
+/// Returns the path that is written for a file of a package: the archive's, or the file's own.
 fn written(place: &Path, kind: PackageKind, file: &str) -> PathBuf {
     match kind {
         PackageKind::Archive => place.to_owned(),
@@ -308,7 +308,7 @@ pub struct Citation {
 }
 
 impl Citation {
-    /// Describes a file. An output of a call that is that of a job, too, is described as the newest such job's.
+    /// Describes a file. An output of a call that is an output of jobs, too, is described as the newest job's.
     pub fn of(
         known: (&Storage, &History, &FirstPublished<'_>),
         file: Subject<'_>,
@@ -365,8 +365,8 @@ impl Citation {
         })
     }
 
-    /// Adds what the repository says that a directory is in: its own URL if it has the commit, and that of results. A
-    /// directory that is in none says nothing.
+    /// Adds the URLs that the repository around a directory has: its own if it has the commit, and the URL of its
+    /// results. Adds nothing if the directory is not in a repository.
     ///
     /// # Errors
     ///
@@ -449,7 +449,7 @@ pub enum PackageError {
     /// There is something in the place of the archive.
     #[error("{0} exists")]
     Exists(String),
-    /// The directory has no name, such as `..`, or that of standard output, `-`.
+    /// The directory has no name, such as `..`, or the name of standard output, `-`.
     #[error("{0} is no name of a new directory")]
     NoName(String),
     /// The directory would be in the storage.
