@@ -170,7 +170,7 @@ impl Attestations {
         Ok(attestations)
     }
 
-    /// Returns the attesters of the recorded call with this short name; `None` if there is none.
+    /// Returns the attesters of the recorded call with this short name; `None` if no such call is recorded.
     pub fn of_call(&self, storage: &Storage, name: &str) -> Result<Option<Attested>, StorageError> {
         let Some(entry @ Entry::Call(_)) = Entry::of_short(name) else { return Ok(None) };
         Ok(match storage.records().read_fitting(&entry)? {

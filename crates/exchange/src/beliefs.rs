@@ -31,7 +31,8 @@ pub(super) struct Beliefs<'a> {
 }
 
 impl<'a> Beliefs<'a> {
-    /// Judges the results that a finder finds, which are those of a tip. What the storage knows to be revoked counts, too.
+    /// Judges the results of a tip, which the finder finds. Results that are revoked in the storage count as revoked,
+    /// too.
     pub(super) fn of(
         storage: &Storage,
         (mirror, finder): (&'a Mirror, &mut Finder<'_>),
@@ -220,9 +221,9 @@ pub enum RefusedFor {
         /// The name of the file.
         file: String,
     },
-    /// It is no evidence: its name is not that of its contents, or it cannot be understood.
+    /// It is not evidence: its name does not match its contents, or it cannot be understood.
     Evidence,
-    /// Nobody who is trusted vouches for it.
+    /// No trusted signer vouches for it.
     Untrusted(Distrust),
     /// Too few have attested it.
     Attested {

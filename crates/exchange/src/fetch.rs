@@ -1,4 +1,5 @@
-//! Fetching on demand: a clone of a results repository gets outputs that are away, of which it has pointers to Git LFS objects.
+//! Fetching on demand: a clone of a results repository gets outputs that are away, if it has pointers to their Git LFS
+//! objects.
 //!
 //! Objects come from the clone itself, if `git lfs` has put them there, or from the repository, many at once: each start of `git lfs` takes
 //! longer than a small object. Nothing is in its place before it was compared with the record.
@@ -126,7 +127,7 @@ pub fn is_fetched_on_demand(storage: &Storage, digest: &Digest) -> bool {
     ObjectOrigin::of(storage, digest).is_ok_and(|it| it.is_some())
 }
 
-/// Whether outputs of a call that are away would be fetched, all of which are files.
+/// Whether outputs of a call that are away would be fetched and all of them are files.
 ///
 /// # Errors
 ///
@@ -141,8 +142,9 @@ pub fn may_fetch(storage: &Storage, outputs: &Outputs) -> bool {
     AwayValue::all(storage, &named(outputs)).map_or(true, |away| away.is_some())
 }
 
-/// Brings the outputs of calls that are away in a clone of a results repository into their places. Returns whether those of a call are
-/// here: for the first calls, as many as are fetched at once. False says that the clone has no pointers to some of them.
+/// Brings the outputs of calls that are away in a clone of a results repository into their places. Returns whether the
+/// outputs of a call are here, for as many of the first calls as are fetched at once. False if the clone lacks a
+/// pointer to an output.
 pub fn fetch_outputs(
     storage: &Storage,
     calls: &[&Outputs],
@@ -216,7 +218,7 @@ fn fetched(
         thread::sleep(LOOK);
     }
     inputs.go_on()?;
-    // A signal that has ended `git lfs` alone asks nobody to stop.
+    // A signal that ended only `git lfs` is not a request to stop this program.
     Ok(source)
 }
 

@@ -170,7 +170,7 @@ const MAX_SMALL: u64 = 1 << 20;
 pub(super) struct Conflict {
     /// Their path.
     pub(super) path: String,
-    /// Their ids: that of the one that has the place, and that of another one.
+    /// Their ids: first of the record that has the place, then of the other one.
     pub(super) ids: [ObjectId; 2],
 }
 
@@ -181,9 +181,9 @@ pub(super) enum RecordComparison {
     Equal,
     /// It has the same outputs, and an isolated execution has made them, which serves more commits.
     Better,
-    /// It has other outputs, and those of the one in the place are revoked, and not its own.
+    /// It has other outputs. The outputs of the one in the place are revoked, and its own are not.
     Supersedes,
-    /// It has other outputs, or one of both is no record.
+    /// It has other outputs, or one of the two is not a record.
     Differs,
 }
 
@@ -293,7 +293,7 @@ impl Referee<'_> {
         Ok(SettledConflict { conflict, comparison, lost })
     }
 
-    /// The record of a result. `None` if the file is none, or larger than any.
+    /// The record of a result. `None` if the file is not a record of it, or exceeds the size limit.
     fn record(&self, entry: &Entry, id: &ObjectId) -> Result<Option<Record>, MirrorError> {
         let limit = if matches!(entry, Entry::Call(_)) { MAX_SMALL } else { MAX_RECORD };
         let text = self.mirror.contents(id, limit)?;
@@ -338,7 +338,8 @@ impl Referee<'_> {
     }
 }
 
-/// The paths of what means something only with the record of the loser. Archives are named by their contents, and may be those of others, too.
+/// The paths of files that only the loser's record gives a meaning. Archives are named by their contents, so other
+/// results may share them.
 fn lost(entry: &Entry, loser: &Record, winner: &Record) -> Vec<String> {
     let mut files = vec![entry.record()];
     match entry {

@@ -1,7 +1,7 @@
-//! The ledger: what is said of executions. It only grows, and no result depends on it.
+//! The ledger: statements about executions. It only grows, and no result depends on it.
 //!
-//! A file has a header and a line for each execution: of a push, those of the results that were new, of an audit what was
-//! found. Its name is the hash of its contents.
+//! A file has a header and a line for each execution. A push writes the executions of new results, and an audit its
+//! findings. Its name is the hash of its contents.
 
 use std::collections::HashSet;
 
@@ -261,8 +261,8 @@ fn json(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).unwrap_or_default()
 }
 
-/// Writes the files of a storage that the repository lacks, unless nothing is to be written. Returns their number. Where the commit
-/// is signed, those of others stay here: the signer would vouch for them.
+/// Writes the files of a storage that the repository lacks, unless nothing is to be written. Returns their number. If
+/// the commit is signed, files of other authors are not written: the signer would vouch for them.
 pub(super) fn add_evidence(
     storage: &Storage,
     mirror: &Mirror,

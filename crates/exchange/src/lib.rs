@@ -114,7 +114,7 @@ pub enum ResultsError {
     /// A large result cannot be stored or read.
     #[error("the Git LFS object {} cannot be written or read", path.display())]
     Large {
-        /// Its path, or that of a directory on the way.
+        /// Its path, or the path of a directory on the way.
         path: PathBuf,
         /// The cause.
         source: io::Error,
@@ -179,10 +179,10 @@ pub enum ResultsError {
         /// The cause.
         source: io::Error,
     },
-    /// Somebody is trusted for something, and nobody signs.
+    /// Trust rules name signers, but there is no file of allowed signers.
     #[error("compeval.trust says who is trusted for what, and there is no file of allowed signers")]
     NoSigners,
-    /// Nobody signs, and several are required.
+    /// Several attesters are required, but there is no file of allowed signers.
     #[error(
         "{0} attesters are required, and there is no file of allowed signers: all that is unsigned is one attester"
     )]
@@ -314,7 +314,7 @@ struct ExchangeStep {
     /// In words; empty before it begins.
     what: &'static str,
     done: usize,
-    /// The number of results that it takes; none if nobody knows.
+    /// The number of results that it takes; 0 if it is unknown.
     all: usize,
     /// Whether both are bytes.
     in_mib: bool,
@@ -326,7 +326,7 @@ impl ExchangeProgress {
         self.change(|step| *step = ExchangeStep { what, done: 0, all, in_mib: false });
     }
 
-    /// Begins something with so many bytes, which are shown in MiB.
+    /// Begins a step with this number of bytes, which are shown in MiB.
     pub(crate) fn begin_bytes(&self, what: &'static str, bytes: u64) {
         let all = usize::try_from(bytes).unwrap_or(usize::MAX);
         self.change(|step| *step = ExchangeStep { what, done: 0, all, in_mib: true });

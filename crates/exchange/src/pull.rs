@@ -95,7 +95,7 @@ pub fn pull(
     Ok(pulled)
 }
 
-/// Publishes results, of which calls come first, then tables, then jobs.
+/// Publishes results: calls first, then tables, then jobs.
 fn publish(
     storage: &Storage,
     mirror: &Mirror,
@@ -244,7 +244,7 @@ fn publish_away(
     Ok(())
 }
 
-/// Publishes calls, all of which are on the disk before the first one is visible.
+/// Publishes calls. All are on the disk before the first one is visible.
 fn publish_calls(
     storage: &Storage,
     mirror: &Mirror,
@@ -314,7 +314,7 @@ impl PullRequest {
 pub struct Pulled {
     /// The number of calls that were new.
     pub calls: usize,
-    /// The number of those calls of which the outputs stay there.
+    /// The number of those calls whose outputs stay there.
     pub away: usize,
     /// The number of jobs that were new.
     pub jobs: usize,
@@ -435,7 +435,7 @@ pub(super) struct FoundFile {
 }
 
 impl FoundFile {
-    /// Its pointer; `None` if there is none to an object of the recorded size.
+    /// Its pointer; `None` unless it points to an object of the recorded size.
     fn pointer(&self, mirror: &Mirror) -> Result<Option<LfsPointer>, MirrorError> {
         let text = mirror.contents(&self.id, LfsPointer::MAX)?.unwrap_or_default();
         let pointer = LfsPointer::parse(&text);
@@ -526,7 +526,7 @@ pub(super) fn candidates(
                 HereAs::Other
             }
         };
-        // Nothing is read of what nobody trusted vouches for.
+        // The files of a result are read only if a trusted signer vouches for it.
         match beliefs.check_signed(&path, &record) {
             Err(why) if here != HereAs::Away => pulled.refuse(entry.short(), why),
             _ => candidates.push(PullCandidate { entry, record, here }),
@@ -727,7 +727,7 @@ impl<'a> Rehearsal<'a> {
         Self { storage, mirror, coming: HashSet::new() }
     }
 
-    /// Counts the results that would be taken, of which calls come first, then tables, then jobs.
+    /// Counts the results that would be taken: calls first, then tables, then jobs.
     fn rehearse(&mut self, new: &[NewResult], pulled: &mut Pulled) -> Result<(), ResultsError> {
         let jobs = new.iter().filter(|it| matches!(it.record, Record::Job(_)));
         let literals = jobs.flat_map(|it| it.files.iter().map(|it| it.id.clone()));

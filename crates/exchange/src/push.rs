@@ -198,7 +198,8 @@ fn written_tree(
     Ok(tree)
 }
 
-/// Joins these files with those of the repository, and notes where they differ. Results that change nothing there count as known.
+/// Joins these files with the files of the repository, and notes where they differ. Results that change nothing there
+/// count as known.
 fn compare(
     mirror: &Mirror,
     there: Option<ObjectId>,
@@ -392,7 +393,7 @@ impl Union {
     }
 }
 
-/// Joins a tree with that of the repository, and notes where they differ.
+/// Joins a tree with the repository's tree, and notes where they differ.
 fn joined(
     mirror: &Mirror,
     there: Option<ObjectId>,
@@ -442,8 +443,8 @@ pub struct RevokeRequest {
     pub dry: bool,
 }
 
-/// Finds a name in a tree that no results repository has, such as a program or a workflow of a server; `None` if there is none.
-/// Entries of a known tree are not looked at again.
+/// Finds a name in a tree that no results repository has, such as a program or a workflow of a server. Skips entries of
+/// the known tree.
 fn strange_name(
     mirror: &Mirror,
     known: Option<&ObjectId>,

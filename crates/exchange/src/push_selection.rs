@@ -236,7 +236,7 @@ impl<'a> Selection<'a> {
         if self.logs == PushedLogs::None {
             return Ok(());
         }
-        // The log of other outputs is none of these.
+        // A log beside a record with other outputs is the log of another execution.
         let is_same = there.file(&result.entry.record())? == result.id;
         if is_same && there.find(&name.log())?.is_some() {
             return Ok(());
@@ -541,7 +541,7 @@ pub(super) struct SharedFile {
     pub(super) path: Option<String>,
     /// Whether it is too large. Then it stays here, and the result is there without it.
     pub(super) stays: bool,
-    /// Whether it is a Git LFS object there. Its path is that of the pointer.
+    /// Whether it is a Git LFS object there. Its path is the path of the pointer.
     pub(super) is_large: bool,
 }
 

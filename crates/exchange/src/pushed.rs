@@ -57,7 +57,7 @@ pub enum PushedLogs {
 pub struct Pushed {
     /// The number of calls that were new.
     pub calls: usize,
-    /// The number of those calls of which outputs stay here: too large ones, or such that are away here, too.
+    /// The number of those calls with outputs that stay here: these are too large, or away here, too.
     pub away: usize,
     /// The number of jobs that were new.
     pub jobs: usize,
@@ -74,7 +74,7 @@ pub struct Pushed {
     /// The number of revocations that were there already, of those that were asked for.
     #[serde(skip)]
     pub revoked_before: usize,
-    /// The number of files of the ledger that were new, beside those of the calls.
+    /// The number of new files of the ledger, without the files of the calls.
     pub ledger: usize,
     /// The size of their files, in bytes.
     pub bytes: u64,

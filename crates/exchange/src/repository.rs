@@ -12,19 +12,19 @@ use crate::ResultsError;
 /// The greatest size of a file in Git, in bytes: such files are held in memory.
 pub(super) const MAX_LIMIT: u64 = 256 << 20;
 
-/// The greatest size of a file unless the user says otherwise, in bytes: GitHub refuses those of more than 100 MB.
+/// The greatest size of a file unless the user says otherwise, in bytes: GitHub refuses files of more than 100 MB.
 pub(super) const DEFAULT_LIMIT: u64 = 64 << 20;
 
 /// The branch with the results of a repository that has nothing else.
 const BRANCH: &str = "refs/heads/results";
 
-/// The reference with the results of a repository of something else, such as that of the task: a plain clone does not fetch it.
+/// The reference with the results in a repository of something else, such as the task: a plain clone does not fetch it.
 const BESIDE: &str = "refs/compeval/results";
 
-/// The greatest size of a record, in bytes: that of a job names all its calls.
+/// The greatest size of a record, in bytes: the record of a job names all its calls.
 pub(super) const MAX_RECORD: u64 = 256 << 20;
 
-/// The greatest length of the path of a directory that is looked into, in bytes: that of Linux.
+/// The greatest length of the path of a directory that is looked into, in bytes, as in Linux.
 pub(super) const MAX_PATH: usize = 4096;
 
 /// The greatest number of inboxes that one push empties.
@@ -97,7 +97,7 @@ impl ResultsBranch {
         Self { name, tip: tip(name) }
     }
 
-    /// The tree of the results, which must have been fetched; `None` if there are none.
+    /// The tree of the results, which must have been fetched; `None` if the repository has no results.
     ///
     /// # Errors
     ///
@@ -133,7 +133,7 @@ impl ResultsBranch {
     }
 }
 
-/// The path of a value in a results repository: of a directory, that of its archive.
+/// The path of a value in a results repository. A directory is stored as an archive.
 pub(super) fn place(file: &ExpectedFile) -> String {
     if file.digest.is_directory() { archive_name(&file.digest) } else { file.name.clone() }
 }
@@ -143,7 +143,7 @@ pub(super) const fn stored_size(digest: &Digest) -> u64 {
     if digest.is_directory() { DirectoryArchive::size(digest) } else { digest.size }
 }
 
-/// Whether a path in a results repository is that of a record.
+/// Whether a path in a results repository is the path of a record.
 pub(super) fn is_record(path: &str) -> bool {
     let has_room = match path.split('/').collect::<Vec<_>>()[..] {
         [owner, _, "record", _, ..] => owner.starts_with("c_") || owner.starts_with("t_"),
@@ -153,7 +153,7 @@ pub(super) fn is_record(path: &str) -> bool {
     has_room && path.ends_with(".json")
 }
 
-/// Whether a path in a results repository is that of what a call has printed, or of a directory with such files.
+/// Whether a path in a results repository is a call's log, or a directory of such logs.
 pub(super) fn is_log(path: &str) -> bool {
     let parts: Vec<&str> = path.split('/').collect();
     matches!(parts[..], [owner, _, "log", ..] if owner.starts_with("c_"))

@@ -225,7 +225,7 @@ pub(super) fn has(contents: &[u8], text: &[u8]) -> bool {
     places(contents, text).next().is_some()
 }
 
-/// Whether a word is there, and not only as a part of a longer one. A text without any letter or digit is none.
+/// Whether a word is there, and not only as a part of a longer one. A text without any letter or digit is not a word.
 pub(super) fn has_word(contents: &[u8], word: &str) -> bool {
     let is_part = |at: usize| contents.get(at).is_some_and(u8::is_ascii_alphanumeric);
     word.contains(char::is_alphanumeric)
@@ -233,7 +233,7 @@ pub(super) fn has_word(contents: &[u8], word: &str) -> bool {
             .any(|at| (at == 0 || !is_part(at - 1)) && !is_part(at + word.len()))
 }
 
-/// Whether there is a token that begins so. A longer word that ends so is none.
+/// Whether there is a token with this prefix. The prefix must be the beginning of a word.
 fn has_token(contents: &[u8], prefix: &str, rest: usize) -> bool {
     places(contents, prefix.as_bytes()).any(|at| {
         let begins = at == 0 || !contents[at - 1].is_ascii_alphanumeric();

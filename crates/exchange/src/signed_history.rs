@@ -36,7 +36,7 @@ pub(super) struct Signers {
 }
 
 impl Signers {
-    /// Reads the file of allowed signers, and that of revoked keys, if `git` has one.
+    /// Reads the file of allowed signers, and the file of revoked keys, if `git` has one.
     pub(super) fn read(mirror: &Mirror, file: &Path) -> Result<Self, ResultsError> {
         let (real, mut keys) = located(file)
             .map_err(|source| ResultsError::Signers { path: file.to_owned(), source })?;
@@ -127,7 +127,7 @@ impl SignedHistory {
             let mut judged = JudgedCommit::of_nothing(id, signature, &commit.parents);
             match judged.judge(mirror, &commit) {
                 Ok(()) => {}
-                // A commit that no program of ours has made cannot be joined, and nobody vouches for it.
+                // A commit that this program has not made cannot be joined, and its signature vouches for nothing.
                 Err(MirrorError::Own { .. }) => {
                     let JudgedCommit { commit: id, signature, parents, .. } = judged;
                     judged = JudgedCommit::of_nothing(id, signature, &parents);
@@ -352,7 +352,7 @@ fn may_hold(directory: &str) -> bool {
         && (may_hold_records(directory) || is_log(directory) || is_evidence(directory))
 }
 
-/// Whether a path is that of a file or a directory of the ledger or of revocations.
+/// Whether a path is a file or a directory of the ledger or of revocations.
 fn is_evidence(path: &str) -> bool {
     [LEDGER, REVOKED].contains(&path.split('/').next().unwrap_or_default())
 }

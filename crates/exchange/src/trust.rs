@@ -32,7 +32,8 @@ impl TrustSettings {
     ///
     /// # Errors
     ///
-    /// Fails if a setting is wrong or the file of signers cannot be read, or if rules or a number of attesters need one and there is none.
+    /// Fails if a setting is wrong or the file of signers cannot be read, or if rules or a number of attesters need a
+    /// file of signers and there is none.
     pub fn new(
         mirror: &Mirror,
         config: &Config,
@@ -69,8 +70,8 @@ impl TrustSettings {
         self.signers.as_ref().map_or(Ok(()), |file| Signers::read(mirror, file).map(drop))
     }
 
-    /// Those whom a rule names and the file of allowed signers does not: probably mistyped, so that somebody else is trusted for
-    /// everything. A file that cannot be read names nobody.
+    /// The principals of rules that the file of allowed signers does not name. Such a name is probably mistyped, so
+    /// that somebody else is trusted for everything. An unreadable file names no principal.
     pub fn strangers(&self) -> impl Iterator<Item = &str> {
         let text = self.signers.as_ref().and_then(|file| fs::read_to_string(file).ok());
         let text = text.unwrap_or_default();
@@ -111,7 +112,7 @@ impl TrustRule {
     }
 }
 
-/// The reason why nobody who is trusted vouches for something. The first ones are the nearest to trust.
+/// The reason why no trusted signer vouches for something. The first ones are the nearest to trust.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Distrust {
     /// Its signer is trusted for other results only.
@@ -119,7 +120,7 @@ pub enum Distrust {
         /// The signer.
         principal: String,
     },
-    /// Its key is none of an allowed signer.
+    /// Its key does not belong to an allowed signer.
     Unknown {
         /// The fingerprint of the key.
         key: String,
