@@ -1,4 +1,4 @@
-//! The attributes of files: those that a commit gives, and those of a work tree.
+//! The attributes of files in a commit, and in a work tree.
 
 use std::collections::HashSet;
 use std::path::Path;

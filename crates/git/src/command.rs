@@ -54,7 +54,7 @@ const ENVIRONMENT: [(&str, &str); 4] = [
     ("LANGUAGE", "en"),
 ];
 
-/// The environment of a `git` that asks nobody.
+/// The environment of a `git` that never prompts.
 const SILENCE: [(&str, &str); 4] = [
     ("GCM_INTERACTIVE", "never"),
     ("GIT_ASKPASS", ""),

@@ -309,8 +309,8 @@ impl Snapshot {
         }
     }
 
-    /// Does something with the repository that has an object: that of the task, a submodule, or one in the work tree that no commit
-    /// records.
+    /// Does something with the repository that has an object: the task's, a submodule, or one in the work tree that no
+    /// commit records.
     pub(super) fn with_repository_of<T>(
         &self,
         id: ObjectId,
@@ -529,7 +529,7 @@ pub(super) struct PathStep {
     pub(super) commit: ObjectId,
     /// It is the root of a repository.
     pub(super) root: bool,
-    /// The draft of its repository, of which it is the root.
+    /// The draft of its repository, if it is the root of one.
     pub(super) draft: Option<Rc<Draft>>,
     /// As [`TreeEntry::is_draft`].
     pub(super) is_draft: bool,
@@ -708,7 +708,7 @@ fn relative(path: &Path, directory: &Path) -> PathBuf {
 struct SameDirectories {
     /// Whether trees hold links or submodules, themselves or anywhere below.
     linked: RefCell<hashtable::HashMap<ObjectId, bool>>,
-    /// The numbers of places, by that of the directory around and the name in it.
+    /// The numbers of places, by the number of the directory around and the name in it.
     places: RefCell<HashMap<(u32, OsString), u32>>,
 }
 

@@ -71,7 +71,7 @@ pub enum ConfigError {
     /// One of the files of the configuration cannot be read.
     #[error("Git's configuration for {} cannot be read", path.display())]
     Git {
-        /// The directory of which the configuration was wanted.
+        /// The directory whose configuration was wanted.
         path: PathBuf,
         /// The error of gix.
         source: Box<dyn std::error::Error + Send + Sync>,
@@ -99,7 +99,7 @@ impl Explain for ConfigError {
     }
 }
 
-/// A text of a subsection, such as that of `compeval.slurm.partition`.
+/// A text of a subsection, such as the value of `compeval.slurm.partition`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigEntry {
     /// The key after the subsection, in lower case.
@@ -226,8 +226,8 @@ impl Config {
         !path.starts_with(['.', '~']) && inside.is_some_and(|inside| !inside.starts_with(".git"))
     }
 
-    /// Whether a text names a repository within the work tree, other than the one whose work tree it is. `git push` starts the hooks of
-    /// such a repository, which come with a clone.
+    /// Whether a text names a repository inside the work tree, but not the work tree's own. `git push` starts the hooks
+    /// of such a repository, which come with a clone.
     fn is_repository_inside(&self, text: &str) -> bool {
         let Some(path) = local_path(text) else { return false };
         let top = if self.top.as_os_str().is_empty() { Path::new(".") } else { &self.top };

@@ -50,7 +50,7 @@ pub(super) struct Draft {
 pub(super) struct TreeEntry {
     pub(super) name: OsString,
     pub(super) kind: EntryKind,
-    /// The id of the blob, tree or commit. Of a draft, it is that of the tree which the commit has there, or the null id.
+    /// The id of the blob, tree or commit. For a draft, the id of the tree that the commit has there, or the null id.
     pub(super) id: ObjectId,
     /// The draft differs from the commit here, or below.
     pub(super) is_draft: bool,
@@ -119,7 +119,7 @@ impl Draft {
         }
     }
 
-    /// The repository that has the draft's objects, and those of its commit.
+    /// The repository that has the objects of the draft and of its commit.
     pub(super) fn repository(&self) -> Option<&Repository> {
         self.repository.as_ref()
     }

@@ -242,7 +242,7 @@ pub(super) fn hint_for_unreadable(source: &(dyn Error + 'static)) -> &'static st
     }
 }
 
-/// Whether an error says that an object is missing, in our words or in those of gix.
+/// Whether an error says that an object is missing, in our words or in the words of gix.
 fn lacks_object(text: &str) -> bool {
     [("the object ", " is missing"), ("An object with id ", " could not be found")]
         .iter()

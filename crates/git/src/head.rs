@@ -48,7 +48,7 @@ pub enum HeadError {
         /// The path of the repository.
         repository: PathBuf,
     },
-    /// The directory belongs to a submodule of which nothing is checked out.
+    /// The directory belongs to a submodule that is not checked out.
     #[error("is a submodule that is not checked out")]
     NotCheckedOut,
     /// The repository belongs to another user, and is not trusted.
@@ -224,7 +224,7 @@ impl Heads {
         Ok(Snapshot::of_draft(repositories, commit, draft).relative_to(&inside))
     }
 
-    /// Whether unchanged files were read to find changes, since their stats are not those of the index.
+    /// Whether unchanged files were read to find changes, since their stats differ from the index.
     pub fn is_stale(&self) -> bool {
         self.changes.values().any(|changes| changes.is_stale)
     }

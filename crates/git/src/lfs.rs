@@ -1,4 +1,5 @@
-//! Git LFS: pointers, the objects of a repository on this host, and the user's `git lfs`, which moves those of other hosts.
+//! Git LFS: pointers, the objects of a repository on this host, and the user's `git lfs`, which transfers objects from
+//! and to other hosts.
 //!
 //! `git lfs` works in a bare repository of our own that has nothing but objects, since it reads pointers from Git trees: in a
 //! mirror without files it would fetch all of them. Its exit status 0 is no proof that a server has an object.
@@ -25,8 +26,8 @@ use ce_files::umask;
 /// The variable that has the URL of the remote.
 const URL: &str = "CE_LFS_URL";
 
-/// Settings of `git lfs`. Where it takes the other repository for one on this host and we do not, it fails: it would take our objects
-/// for those of that repository.
+/// Settings of `git lfs`. Where it takes the other repository for one on this host and we do not, it fails: it would
+/// mistake our objects for objects of that repository.
 const SETTINGS: [&str; 4] = [
     "lfs.contenttype=false",
     "lfs.transfer.maxretries=3",
@@ -120,7 +121,7 @@ impl LfsPointer {
 pub struct LfsStore {
     /// The directory, which need not exist.
     pub dir: PathBuf,
-    /// The rights of others that its files get beside those of their owner, if the repository is shared.
+    /// The rights that its files grant to others than their owner, if the repository is shared.
     pub shared: u32,
 }
 
@@ -250,7 +251,8 @@ impl LfsRemote {
 
     /// The repository that a clone, given by the top of its work tree, is from: its remote `origin`. `None` if it has none.
     ///
-    /// A bare repository is no clone: a commit may bring one into a work tree, with settings that are nobody's here.
+    /// A bare repository does not count as a clone: a commit may bring one into a work tree, with settings that no user
+    /// here has chosen.
     pub fn of_clone(clone: &Path, prompts: Prompts) -> GitResult<Option<Self>> {
         if clone.join(".git").symlink_metadata().is_err() {
             return Ok(None);

@@ -172,7 +172,7 @@ impl Snapshot {
         around.map_or_else(|| Ok(Rc::default()), |around| self.attributes_in(around))
     }
 
-    /// The attributes in a directory, which those of its repository around it have a part in.
+    /// The attributes in a directory. The directories of its repository around it contribute to them.
     fn attributes_in(&self, dir: &Rc<PathStep>) -> Result<Rc<CommitAttributes>, SnapshotError> {
         let (mut known, mut unknown) = (Rc::default(), Vec::new());
         let mut next = Some(dir);

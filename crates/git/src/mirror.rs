@@ -113,7 +113,7 @@ impl Mirror {
         recreate_in(&self.dir, self.files).map_err(|source| self.own(source))
     }
 
-    /// Git's configuration for a directory; in one that is in no repository, that of the user.
+    /// Git's configuration for a directory. Outside of a repository, the user's configuration.
     pub fn config(&self, dir: &Path) -> Result<Config, ConfigError> {
         Config::around(dir, &self.dir)
     }
@@ -128,7 +128,7 @@ impl Mirror {
         self.prompts
     }
 
-    /// A path beside the mirror, which nobody else uses while this exists.
+    /// A path beside the mirror. No other process uses it while this mirror exists.
     pub fn beside(&self, name: &str) -> PathBuf {
         self.note_path(name)
     }
@@ -166,7 +166,7 @@ impl Mirror {
         self.git("fetch", GitReach::Remote, &args, &[])?;
         let border = border(&self.repository).map_err(|source| self.own(source))?;
         let Some(border) = border else { return Ok(()) };
-        // The fetched commits have no history: nobody knows what those at the border have added.
+        // The fetched commits have no history: what the commits at the border added is unknown.
         self.recreate()?;
         Err(MirrorError::Shallow { url: self.url.clone(), border })
     }
@@ -351,8 +351,8 @@ impl Mirror {
 /// The variable that has the URL of the remote.
 const URL: &str = "CE_RESULTS_URL";
 
-/// Settings of the user's `git` in a mirror. Nothing malformed is fetched. Packs take little memory: otherwise each thread that
-/// makes one keeps ten directories to find what they share, and those of many results have ten megabytes each.
+/// Settings of the user's `git` in a mirror. Nothing malformed is fetched. Packs take little memory: otherwise each
+/// thread that makes one keeps ten directories to find what they share. A directory of many results has ten megabytes.
 const SETTINGS: [&str; 5] = [
     "fetch.fsckObjects=true",
     "fetch.writeCommitGraph=false",
@@ -546,8 +546,8 @@ fn configure(dir: &Path, configuration: &str) -> GitResult<()> {
 /// The beginning of a signature that was made with an ssh key.
 const SSH_SIGNATURE: &[u8] = b"-----BEGIN SSH SIGNATURE-----";
 
-/// Settings to check signatures: only those of ssh keys are looked at, and no other program is started for a commit that
-/// pretends to have such a one.
+/// Settings to check signatures: only signatures by ssh keys are checked. No other program is started for a commit that
+/// claims another kind of signature.
 const SIGNATURE_SETTINGS: [&str; 4] = [
     "gpg.program=false",
     "gpg.openpgp.program=false",
@@ -555,10 +555,10 @@ const SIGNATURE_SETTINGS: [&str; 4] = [
     "log.showSignature=false",
 ];
 
-/// The format in which `git log` prints a commit: four fields, each of which a zero byte ends.
+/// The format in which `git log` prints a commit: four fields, each followed by a zero byte.
 const FORMAT: &str = "--format=%H%x00%G?%x00%GS%x00%GF";
 
-/// The messages of `git` if it cannot start the program that checks signatures. Nothing is known of any commit then.
+/// The messages of `git` if it cannot start the program that checks signatures. Then no commit was checked.
 const NOT_STARTED: [&str; 2] = ["cannot exec", "cannot run"];
 
 /// A commit, as far as it says what was added by whom.
@@ -579,7 +579,7 @@ pub enum SignatureKind {
     None,
     /// The signature of an ssh key.
     Ssh,
-    /// Any other, such as that of an OpenPGP key.
+    /// Any other, such as the signature of an OpenPGP key.
     Other,
 }
 
@@ -587,18 +587,18 @@ pub enum SignatureKind {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CommitSignature {
-    /// There is none.
+    /// The commit has no signature.
     None,
-    /// It is not one of an ssh key.
+    /// It was not made by an ssh key.
     Other,
     /// It is wrong, or was made with a revoked key.
     Bad,
-    /// It is right, but its key was none of an allowed signer when the commit was made.
+    /// It is right, but its key did not belong to an allowed signer when the commit was made.
     Unknown {
         /// The fingerprint of the key.
         key: String,
     },
-    /// It is that of an allowed signer.
+    /// It was made by an allowed signer.
     Good {
         /// The name of the signer, as the file of allowed signers has it.
         principal: String,
@@ -669,7 +669,7 @@ impl Mirror {
         id.map_err(|_| self.failed("commit-tree -S", &output, "it has written no commit"))
     }
 
-    /// The value that a setting has for `git` in a mirror: the system's or the user's own; `None` if there is none.
+    /// The value that a setting has for `git` in a mirror: the system's or the user's own; `None` if it is not set.
     pub fn users_path(&self, name: &str) -> Result<Option<String>, MirrorError> {
         let output = self.run(GitReach::Local, &["config", "--type=path", "--get", name], &[]);
         let output = output.map_err(|source| self.own(source))?;
@@ -720,7 +720,7 @@ pub enum MirrorError {
         /// The other repository.
         url: String,
     },
-    /// The history of the other repository is cut off: nobody knows what the commits at its border have added.
+    /// The history of the other repository is cut off: what the commits at its border added is unknown.
     #[error(
         "{url} is a shallow clone: its history ends at the commit {border}, and what was before is not there"
     )]

@@ -1,5 +1,5 @@
-//! Writing many objects: into packs, since a file for each would cost ten times the time and the space; and
-//! directories that are to be written, of which there may be millions of files.
+//! Writing many objects: into packs, since a file for each would cost ten times the time and the space. And directories
+//! that are to be written, with up to millions of files.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::{Cursor, Write as _};

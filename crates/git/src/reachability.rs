@@ -171,7 +171,7 @@ impl ReachableSet {
         self.uses.texts()
     }
 
-    /// Whether contents may be those of a text with names in braces.
+    /// Whether contents may come from a text with names in braces.
     pub fn may_be_text(&self, contents: &str) -> bool {
         self.uses.may_be_text(contents)
     }
@@ -186,8 +186,8 @@ impl ReachableSet {
         self.uses.members()
     }
 
-    /// Returns those of some contents that files of reachable commits have. Only files of the same sizes are read. A pointer of Git LFS
-    /// stands for all contents of the size that it names.
+    /// Returns the wanted contents that files of reachable commits have. Reads only files of the same sizes. A pointer
+    /// of Git LFS stands for all contents of the size that it names.
     pub fn contents_of_files(
         &self,
         wanted: &HashSet<Digest>,
@@ -231,7 +231,7 @@ impl ReachableSet {
 fn tips(repository: &Repository) -> GitResult<Vec<ObjectId>> {
     let mut tips = Vec::new();
     add_tips(repository, &mut tips)?;
-    // References such as refs/bisect/* are those of one work tree.
+    // References such as refs/bisect/* belong to one work tree.
     if repository.worktree().is_some_and(|it| !it.is_main()) {
         add_tips(&repository.main_repo()?, &mut tips)?;
     }

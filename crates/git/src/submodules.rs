@@ -1,4 +1,4 @@
-//! A repository, and those of its submodules that are cloned, at any depth.
+//! A repository and its cloned submodules, at any depth.
 
 use std::cell::OnceCell;
 use std::collections::HashSet;
@@ -147,7 +147,7 @@ fn unnamed(around: &Repository) -> GitResult<Vec<Repository>> {
     let index = own_index(around)?;
     let commits = index.entries().iter().filter(|entry| entry.mode == Mode::COMMIT);
     let places = commits.map(|entry| top.join(to_path(entry.path(&index))));
-    // A `.git` that leads to nothing is that of a submodule that is not cloned.
+    // A `.git` that leads nowhere belongs to a submodule that is not cloned.
     Ok(places.filter(|it| is_repository(it)).filter_map(|it| open_submodule(&it).ok()).collect())
 }
 

@@ -244,7 +244,7 @@ fn tell_parts(
     Ok(())
 }
 
-/// From so many bytes on, a file is none of a tree that Git keeps: 4 GiB.
+/// The size from which on a file cannot be in a Git tree: 4 GiB.
 const TOO_LARGE: u64 = 1 << 32;
 
 /// Returns the Git tree that a directory has as it stands, by the hash of `like`. `None` if something in it can be in no
@@ -270,7 +270,7 @@ fn file_alone(id: ObjectId) -> BTreeMap<PathBuf, FileEntry> {
     [(EXEC.into(), (EntryKind::BlobExecutable, id))].into()
 }
 
-/// Returns the files below a directory, which has those of a tree.
+/// Returns the files below a directory. These must be the files of a tree.
 pub fn files_in(dir: &Path) -> GitResult<Vec<TreeFile>> {
     let found = entries_in(dir, gix::hash::Kind::Sha1)?.unwrap_or_default();
     let mut files = Vec::with_capacity(found.len());

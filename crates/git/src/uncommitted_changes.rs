@@ -33,7 +33,7 @@ use super::{GitResult, to_path};
 pub struct Changes {
     /// Paths that are modified, staged, deleted, or neither tracked nor ignored; sorted.
     pub changed: Vec<PathBuf>,
-    /// Ignored files, and directories of which everything is ignored; sorted.
+    /// Ignored files, and directories with only ignored files; sorted.
     pub ignored: Vec<PathBuf>,
     /// Changed files with an external filter: only the filter could tell whether Git made them from the recorded ones. Sorted.
     pub filtered: Vec<Filtered>,

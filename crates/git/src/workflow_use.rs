@@ -114,7 +114,7 @@ impl WorkflowUses {
         (1..=most.min(MAX_REPLICATES)).for_each(|number| self.add_level(&number.to_string()));
     }
 
-    /// Adds a workflow of which all nodes were added.
+    /// Adds a workflow after all its nodes.
     pub(crate) fn add_workflow(&mut self, workflow: WorkflowUse) {
         for computation in workflow.computations {
             self.computations.entry(computation).or_default().add(workflow.open);
@@ -137,7 +137,7 @@ impl WorkflowUses {
         self.texts.iter().map(|text| &**text)
     }
 
-    /// Whether contents may be those of a text with names in braces.
+    /// Whether contents may come from a text with names in braces.
     pub(crate) fn may_be_text(&self, contents: &str) -> bool {
         self.text_patterns.iter().any(|pattern| may_be(pattern, contents))
     }
@@ -158,7 +158,7 @@ impl WorkflowUses {
     }
 }
 
-/// The words of a text that nobody can read: what stands between white space, quotes, brackets and the like.
+/// The words of a text that cannot be parsed: what stands between white space, quotes, brackets and the like.
 pub(crate) fn words(contents: &[u8]) -> impl Iterator<Item = &str> {
     let is_end = |byte: &u8| {
         byte.is_ascii_whitespace() || byte.is_ascii_control() || b"'\"`()[]<>,;=".contains(byte)
