@@ -78,7 +78,7 @@ const MAX_DEPTH: usize = 32;
 ///
 /// # Errors
 ///
-/// Fails if there is none, and with a [`ForeignEntry`] if the path leads out, or through a symbolic link.
+/// Fails if it does not exist, and with a [`ForeignEntry`] if the path leads out, or through a symbolic link.
 pub fn open_directory(top: &OwnedFd, inside: &OsStr) -> io::Result<OwnedFd> {
     /// Whether the kernel has no `openat2` (before Linux 5.6), or forbids it to this process.
     static MISSING: AtomicBool = AtomicBool::new(false);
@@ -131,7 +131,7 @@ fn open_step_by_step(top: &OwnedFd, inside: &OsStr) -> io::Result<OwnedFd> {
     here.ok_or_else(|| ForeignEntry::Outside.into())
 }
 
-/// Whether a name in a directory is that of a symbolic link.
+/// Whether an entry of a directory is a symbolic link.
 pub fn is_link(dir: &OwnedFd, name: impl Arg) -> bool {
     statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)
         .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
@@ -141,7 +141,7 @@ pub fn is_link(dir: &OwnedFd, name: impl Arg) -> bool {
 ///
 /// # Errors
 ///
-/// Fails if there is none, and with a [`ForeignEntry`] if it is a symbolic link.
+/// Fails if it does not exist, and with a [`ForeignEntry`] if it is a symbolic link.
 pub fn open_listed(dir: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
     match openat(dir, name, LISTED, Mode::empty()) {
         Err(Errno::LOOP | Errno::NOTDIR) if is_link(dir, name) => Err(ForeignEntry::Link.into()),
@@ -192,7 +192,7 @@ impl Removed {
 ///
 /// # Errors
 ///
-/// Fails if there is none, or it cannot be removed.
+/// Fails if it does not exist, or cannot be removed.
 pub fn remove_tree(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
     if remove_leaf(parent, name)? {
         return Ok(());
@@ -275,7 +275,7 @@ fn absent(removed: Result<(), Errno>) -> io::Result<()> {
     }
 }
 
-/// Adds rights to those of a file or directory, unless it has them.
+/// Adds rights to a file or directory, unless it has them.
 ///
 /// # Errors
 ///

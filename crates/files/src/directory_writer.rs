@@ -198,7 +198,7 @@ impl DirectoryWriter {
     ///
     /// # Errors
     ///
-    /// Fails if there is none, or it cannot be removed.
+    /// Fails if it does not exist, or cannot be removed.
     pub fn remove(&self, path: &str) -> io::Result<()> {
         let (dir, name) = self.locate(path)?;
         remove_tree(&dir, name)

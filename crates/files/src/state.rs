@@ -96,7 +96,7 @@ fn private(dir: &Path) -> Result<(), StateError> {
     check_private(dir)
 }
 
-/// Fails unless a directory is for the user alone, and nobody else can put another one in its place.
+/// Fails unless a directory is for the user alone, and no other user can replace it.
 ///
 /// # Errors
 ///
@@ -122,8 +122,8 @@ pub fn own_directory(name: &str) -> Result<PathBuf, StateError> {
     Ok(dir)
 }
 
-/// Removes the entries of a directory that runs have left behind which were killed: those whose run is over, and, where that is not known,
-/// those that nobody has [kept](keep) for a month.
+/// Removes entries of a directory that killed runs have left behind: an entry whose run is over, or, if that is
+/// unknown, an entry that no run has [kept](keep) for a month.
 pub fn remove_left(dir: &Path, is_over: impl Fn(&OsStr) -> Option<bool>) {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let Ok(opened) = open(dir, flags, Mode::empty()) else { return };
@@ -168,7 +168,7 @@ impl SecretKey {
         path::absolute(given).map_err(|source| StateError::Io { path: given.to_owned(), source })
     }
 
-    /// The key in a file, which is made if there is none.
+    /// The key in a file. The file is made if it does not exist.
     ///
     /// # Errors
     ///
@@ -207,7 +207,7 @@ impl SecretKey {
     }
 }
 
-/// Random bytes of the kernel, which nobody can guess.
+/// Random bytes of the kernel, fit for secrets.
 ///
 /// # Errors
 ///

@@ -1,9 +1,9 @@
 //! The user's umask, which this program applies itself.
 //!
-//! In a storage that a group shares, a new file has the group's rights from its first moment, whatever the umask is: another user may
-//! need it at once. So the umask of the process is 0, and whoever makes a file gives its mode: [`for_user`] where the umask
-//! decides, a private one, or that of a storage ([`exact`]). Other programs, and libraries that make files, get the umask of the user
-//! ([`as_user`]).
+//! In a storage that a group shares, a new file has the group's rights from its first moment, whatever the umask is:
+//! another user may need it at once. So the umask of the process is 0, and whoever makes a file gives its mode:
+//! [`for_user`] where the umask decides, a private one, or the mode of a storage ([`exact`]). Other programs, and
+//! libraries that make files, get the umask of the user ([`as_user`]).
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -42,8 +42,8 @@ pub fn for_user(mode: u32) -> u32 {
     mode & !TAKEN.get().map_or(0, |taken| taken.as_raw_mode())
 }
 
-/// Makes files that have exactly the mode which they are given, such as those of a group. In a process that has not taken the umask, the
-/// kernel applies it.
+/// Makes files with exactly the mode that is given, for example for a group. In a process that has not taken the umask,
+/// the kernel applies it.
 pub fn exact<T>(mode: u32, make: impl FnOnce() -> T) -> T {
     // The umask, even the user's, takes nothing from it.
     if for_user(mode) == mode {
@@ -68,7 +68,7 @@ struct Use {
 }
 
 impl Use {
-    /// Begins when nobody needs the other umask.
+    /// Begins when no thread needs the other umask.
     fn begin(is_exact: bool) -> Self {
         let waits = |uses: &mut Uses| if is_exact { uses.user > 0 } else { uses.exact > 0 };
         let ended = ENDED.wait_while(uses(), waits);

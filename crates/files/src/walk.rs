@@ -133,7 +133,7 @@ impl TrustedLinks {
     }
 }
 
-/// Whether nobody but its owner may write a directory.
+/// Whether only its owner may write a directory.
 const fn is_closed(directory: &Stat) -> bool {
     directory.st_mode & 0o022 == 0
 }

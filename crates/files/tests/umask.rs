@@ -1,4 +1,4 @@
-//! The user's umask, in a process of its own: it is that of all threads.
+//! The user's umask, in a process of its own, since all threads share it.
 
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};

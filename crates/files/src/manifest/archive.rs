@@ -22,7 +22,7 @@ use crate::open_leased;
 /// The end of the manifest and the empty line after it. No manifest has an empty line.
 const END: &[u8] = b"\n\n";
 
-/// The archive of a directory, which was checked: manifest and files are those of its digest.
+/// The archive of a directory, after a check: manifest and files match its digest.
 #[derive(Debug)]
 pub struct DirectoryArchive<'a> {
     manifest: Manifest,
@@ -336,7 +336,7 @@ mod tests {
         assert_eq!(archive[end + 2..], *b"one\n\ntwo#!/bin/sh\n", "in the order of the manifest");
     }
 
-    /// Unpacks an archive piece by piece; returns whether it was that of the digest.
+    /// Unpacks an archive piece by piece. Returns whether it matches the digest.
     fn unpacks(archive: &[u8], digest: &Digest) -> bool {
         let dir = tempfile::tempdir().unwrap();
         let unpacked =

@@ -248,7 +248,7 @@ pub enum ManifestFault {
     /// The text ends within a line.
     #[error("the newline at its end is missing")]
     Cut,
-    /// It is none of the lines of a manifest.
+    /// It is not a line of a manifest.
     #[error(
         "expected \"file SIZE SHA1 BLAKE3 PATH\", the same with exec, \"link TARGET<tab>PATH\" or \"dir PATH\""
     )]
@@ -259,7 +259,7 @@ pub enum ManifestFault {
     /// The line could be understood, and is written in another way.
     #[error("not written as manifests are; expected {0:?}")]
     Spelling(String),
-    /// No entry has such a path.
+    /// An entry cannot have this path.
     #[error("the path {} {fault}", shown(path))]
     Path {
         /// The path.
@@ -277,10 +277,10 @@ pub enum ManifestFault {
         /// The fault.
         fault: LinkFault,
     },
-    /// The path is that of the line before.
+    /// The line before has the same path.
     #[error("the path {} occurs twice", shown(.0))]
     Duplicate(Box<[u8]>),
-    /// The path is less than that of the line before.
+    /// The path sorts before the path of the line before.
     #[error("the path {} must come before that of the previous line", shown(.0))]
     PathOrder(Box<[u8]>),
     /// A path that leads through an entry that is not a directory, or an empty one.
@@ -313,7 +313,7 @@ pub(super) fn check_entry<C>(entry: &ManifestEntry<C>) -> Result<(), ManifestFau
 /// it is enough to remember the entries whose paths the last path begins with.
 #[derive(Debug, Default)]
 pub(super) struct PathOrder {
-    /// The numbers of these entries; the path of each begins with that of the one before.
+    /// The numbers of these entries; the path of each begins with the path of the one before.
     beginnings: Vec<usize>,
 }
 
@@ -359,8 +359,8 @@ pub struct ManifestMember {
 }
 
 impl Manifest {
-    /// Returns the file or directory with this path, in which each symbolic link is followed.
-    /// `None` if there is none.
+    /// Returns the file or directory with this path, in which each symbolic link is followed. `None` if it does not
+    /// exist.
     ///
     /// # Errors
     ///

@@ -57,8 +57,8 @@ impl Scan {
     /// Reads all files and returns the manifest. `done` grows by the bytes that are read, up to
     /// [`Scan::bytes`].
     ///
-    /// The manifest is that of the directory as it was scanned: a file whose stat is another one after it was
-    /// read is an error. What was added since the scan is not seen.
+    /// The manifest describes the directory as it was scanned: a file whose stat has changed after it was read is an
+    /// error. What was added since the scan is not seen.
     ///
     /// # Errors
     ///
@@ -300,7 +300,7 @@ impl<'a> OpenFile<'a> {
     }
 }
 
-/// A copied directory of which some files are equal to those of another one.
+/// A copied directory that shares equal files with another one.
 pub(super) struct EqualFiles<'a> {
     /// The manifest of the copied directory.
     manifest: &'a Manifest,

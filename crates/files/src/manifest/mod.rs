@@ -123,8 +123,8 @@ impl DirectoryError {
         }
     }
 
-    /// Whether a file system does not have a name that was to be written: it is too long, is no text, or is that of another
-    /// entry, too, where upper and lower case are one.
+    /// Whether a file system refused a name that was to be written: it is too long, is not valid text, or differs from
+    /// another entry's only by upper and lower case, which are the same there.
     pub fn is_of_names(&self) -> bool {
         const NONE: [Errno; 3] = [Errno::NAMETOOLONG, Errno::ILSEQ, Errno::EXIST];
         match self {
@@ -189,7 +189,7 @@ impl fmt::Display for Refused {
     }
 }
 
-/// The reason why a path cannot be that of an entry.
+/// The reason why an entry cannot have a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathFault {
     /// It begins with a slash.
@@ -204,7 +204,7 @@ pub enum PathFault {
     /// A component is `.git`.
     #[error("has a component .git")]
     Repository,
-    /// No file has such a name.
+    /// It has a zero byte, which a file name cannot have.
     #[error("has a zero byte")]
     Zero,
 }
@@ -218,7 +218,7 @@ pub enum LinkFault {
     /// Its target has more `..` than there are directories around it.
     #[error("which is outside of the directory")]
     Outside,
-    /// No link has such a target.
+    /// The target is empty or has a zero byte, which a link cannot have.
     #[error("which is empty or has a zero byte")]
     NoPath,
 }
@@ -309,7 +309,7 @@ fn escape_byte(byte: u8, text: &mut String) {
 
 /// Returns the bytes that a spelling stands for, or `None` if a `\` does not begin `\xHH`.
 ///
-/// Other spellings than those of [`escape`] are accepted.
+/// Spellings that [`escape`] does not write are accepted, too.
 fn unescape(mut text: &[u8]) -> Option<Box<[u8]>> {
     let mut bytes = Vec::with_capacity(text.len());
     while let Some(at) = text.iter().position(|byte| *byte == b'\\') {

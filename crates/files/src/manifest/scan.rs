@@ -22,7 +22,7 @@ use crate::umask;
 /// The number of bytes of a listing that the kernel gives at a time.
 pub(super) const LISTING: usize = 64 << 10;
 
-/// From so many names on, all cores look at the entries of a directory.
+/// From this number of names on, all cores look at the entries of a directory.
 const MANY: usize = 1024;
 
 /// The contents of a directory when it was walked through: every entry, with the stats of files.
@@ -148,8 +148,8 @@ impl Scan {
         text.len() as u64
     }
 
-    /// The time of the last change of any file or directory, in nanoseconds since 1970: of its time of
-    /// modification and that of its change of anything, the earlier one counts.
+    /// The time of the last change of any file or directory, in nanoseconds since 1970. For each, the earlier of its
+    /// mtime and ctime counts.
     pub fn changed_ns(&self) -> i64 {
         self.changed_ns
     }
@@ -437,7 +437,7 @@ impl Descent {
     }
 }
 
-/// Whether a path is that of a directory, or of something below it.
+/// Whether a path is a directory, or something below it.
 fn is_within(path: &[u8], directory: &[u8]) -> bool {
     let rest = path.strip_prefix(directory);
     directory.is_empty() || rest.is_some_and(|rest| matches!(rest, [] | [b'/', ..]))

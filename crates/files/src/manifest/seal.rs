@@ -181,8 +181,8 @@ fn sealed(mode: u32, rights: u32) -> Mode {
     Mode::from_raw_mode(mode & 0o555 | rights)
 }
 
-/// Returns the mode of a directory without rights to write, but for those of the group that shares the storage:
-/// its members could neither move nor remove it.
+/// Returns the mode of a directory without rights to write, except for the group that shares the storage: without
+/// these, its members could neither move nor remove it.
 pub fn sealed_directory(mode: u32, shared: u32) -> u32 {
     mode & 0o555 | 0o500 | shared & 0o2075
 }
