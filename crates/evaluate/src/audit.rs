@@ -355,7 +355,7 @@ impl RunningAudit<'_> {
         }
     }
 
-    /// Goes on with a call of which an execution has ended.
+    /// Continues a call after an execution of it has ended.
     fn conclude(
         &self,
         id: CallId,

@@ -202,7 +202,7 @@ impl<'a> Evaluator<'a> {
         }
         let isolates = self.execution.is_some_and(|settings| self.is_isolated(&settings, id));
         let mode = ExecutionMode { isolates, trusts_trees: storage.equivalents().trusts_trees() };
-        // The holder may publish the result at any version, of which the records may be known by then.
+        // The holder may publish the result at any version, even one whose records are cached already.
         let lease = storage.leases().acquire_for_tree(name, call, mode);
         let lease = lease.inspect_err(|_| storage.equivalents().forget_versions(call.version))?;
         storage.equivalents().refresh_versions(call.version);
@@ -311,8 +311,8 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// The outcome of an absent call that ended with an exit status before, if that counts. The failure may be that of
-    /// another commit, of the same computation from the same inputs, like a result that is taken over.
+    /// The outcome of an absent call that ended with an exit status before, if that counts. The failure may be from
+    /// another commit, of the same computation with the same inputs, like a result that is taken over.
     fn remembered_failure(&self, call: Call<'_>, name: &ResultName) -> Option<Outcome> {
         if self.execution.is_some_and(|it| it.policy.retry_failed) || self.is_forced(name) {
             return None;
@@ -337,7 +337,7 @@ impl<'a> Evaluator<'a> {
         Some(Outcome::Absent(name.clone(), Absence::Failed(CallFailure { error, log, hint })))
     }
 
-    /// The next step of a call of which another run, or another call of this one, has this lease.
+    /// The next step of a call whose lease is held by another run, or by another call of this run.
     fn held(&self, name: ResultName, lease: ResultName, holder: Holder) -> CallStep<'a> {
         if is_within(holder.process, &name.short(), lease != name) {
             CallStep::Ended(Outcome::failed(name, CallError::Within))

@@ -61,8 +61,8 @@ impl<'a, H: Send, W: Send> Scheduler<'a, H, W> {
         Self { execution, underway: Mutex::default(), queue }
     }
 
-    /// Lets at most so many threads work until the scheduler is closed, and this one lead them. If a thread panics, the scheduler is
-    /// closed, and `alarm` is called.
+    /// Runs `work` in at most `most` threads until the scheduler is closed, and `lead` in this thread. If a thread
+    /// panics, the scheduler is closed, and `alarm` is called.
     pub(super) fn with_threads<T>(
         &self,
         most: usize,
@@ -185,7 +185,7 @@ impl<'a, H: Send, W: Send> Scheduler<'a, H, W> {
         self.queue.release(call);
     }
 
-    /// Gives back what a call has, of which the outputs are being published.
+    /// Releases the reservations of a call whose outputs are being published.
     pub(super) fn release_sealed(&self, call: CallId) {
         self.queue.change(|state| {
             state.reservations.release(call);
@@ -193,7 +193,7 @@ impl<'a, H: Send, W: Send> Scheduler<'a, H, W> {
         });
     }
 
-    /// Notes that the outputs of so many calls are published, or will never be.
+    /// Notes that the outputs of this number of calls are published, or will never be.
     pub(super) fn end_publishing(&self, calls: usize) {
         self.queue.change(|state| state.reservations.end_publishing(calls));
     }
@@ -297,7 +297,7 @@ impl State {
 }
 
 impl WorkQueue {
-    /// A queue of calls that are ready, of which so many may be in progress at once as there is room for.
+    /// A queue of calls that are ready. The reservations limit how many are in progress at once.
     fn new(ready: impl IntoIterator<Item = CallId>, reservations: Reservations) -> Self {
         let state = State {
             ready: ready.into_iter().map(Reverse).collect(),

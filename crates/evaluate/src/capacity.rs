@@ -120,7 +120,7 @@ impl Reservations {
         self.unpublished += 1;
     }
 
-    /// Notes that the outputs of so many calls are published, or will never be.
+    /// Notes that the outputs of this number of calls are published, or will never be.
     pub(super) const fn end_publishing(&mut self, calls: usize) {
         self.unpublished -= calls;
     }
@@ -245,7 +245,7 @@ pub enum Unsatisfiable {
 }
 
 impl Unsatisfiable {
-    /// Returns why a call can never be executed with so many slots, if that is so.
+    /// Returns why a call can never be executed with these slots and this offer, or `None` if it can.
     pub(super) fn of(resources: &Resources, slots: usize, offer: &Offer) -> Option<Self> {
         if resources.spans()
             && let Some(unsatisfiable) = Self::of_span(resources, offer.reach)

@@ -22,14 +22,13 @@ pub(super) const MAX_TRIES: usize = 10;
 
 /// The trees of computations, in the storage.
 ///
-/// An isolated computation cannot change its directory, which is in `trees/` and shared by all
-/// runs. Each run hashes it, and replaces it if it is missing or wrong. A computation that is
-/// not isolated may write to its directory, as interpreters do that store compiled files. It gets a
-/// directory of this run, named by the computation, which no other run uses, and no other execution at the same time. No other user can
-/// reach it where others may write the storage.
+/// An isolated computation cannot change its directory, which is in `trees/` and shared by all runs. Each run hashes
+/// it, and replaces it if it is missing or wrong. A computation that is not isolated may write to its directory, as
+/// interpreters do that store compiled files. It gets a directory that is named by the computation and belongs to this
+/// run. Executions use it one at a time. If others may write the storage, no other user can reach it.
 ///
-/// Before each execution, the stats of all files are compared with those of the last look at their contents. If they differ,
-/// or cannot tell, the files are hashed, and exported again if they are wrong.
+/// Before each execution, the stats of all files are compared with their stats when their contents were last read. If
+/// they differ, or are inconclusive, the files are hashed, and exported again if they are wrong.
 #[derive(Debug)]
 pub struct Exports<'a> {
     storage: &'a Storage,
@@ -85,7 +84,7 @@ impl<'a> Exports<'a> {
         if isolated { self.shared_directory(computation) } else { self.own_directory(computation) }
     }
 
-    /// The directory of an isolated computation: that of its tree.
+    /// The directory of an isolated computation, which all computations with its tree share.
     fn shared_directory(&self, computation: &Computation) -> Result<Arc<VerifiedPath>, CallError> {
         let shared = lock(&self.shared).entry(computation.tree.clone()).or_default().clone();
         let mut shared = lock(&shared);
@@ -274,7 +273,7 @@ impl<'a> Exports<'a> {
         computation: &Computation,
         act: impl FnOnce(&Trees) -> Result<T, CallError>,
     ) -> Result<T, CallError> {
-        // A checked-out directory may be in a repository of which the task's knows nothing.
+        // A checked-out directory may be in a repository that the task's repository does not know.
         let own = computation.checked_out.as_deref().map(|directory| match computation.dirty {
             true => Trees::as_it_stands(directory, &computation.tree),
             false => Trees::new(directory),
@@ -361,7 +360,7 @@ mod tests {
             thread::scope(|scope| {
                 let waiting = scope.spawn(|| {
                     let made = exports.directory(&slow, isolated).map(drop);
-                    // Lets the test go on if nobody has read it.
+                    // Lets the test go on if no thread has read it.
                     drop(File::options().read(true).write(true).open(&config));
                     made
                 });

@@ -64,14 +64,14 @@ impl DerivedValues {
         }
     }
 
-    /// Takes in what was added to the plan, which has so many by now. One thread at a time does so.
+    /// Grows the list to the plan's number of derived values. One thread at a time may do this.
     pub(super) fn grow(&self, count: usize) {
         for _ in self.made.count()..count {
             self.made.push(OnceLock::new());
         }
     }
 
-    /// A derived value, or why there is none. `None` as long as nothing wanted it.
+    /// A derived value, or why it could not be made. `None` as long as nothing wanted it.
     pub(super) fn get(&self, value: DerivedId) -> Option<Result<&DerivedValue, &ValueError>> {
         Some(self.made.get(value.index())?.get()?.as_ref().map_err(|error| &**error))
     }

@@ -104,7 +104,7 @@ impl ContinuableCalls {
 pub type Texts = HashMap<Digest, Vec<u8>>;
 
 impl Evaluation {
-    /// Returns an evaluation of which no call has ended.
+    /// Returns an evaluation whose calls have all not ended.
     pub fn new(
         task: impl Into<Arc<Task>>,
         plan: impl Into<Arc<Plan>>,
@@ -130,7 +130,7 @@ impl Evaluation {
         evaluation
     }
 
-    /// Returns an evaluation of the same, of which no call has ended.
+    /// Returns an evaluation of the same plan, as [`new`](Self::new) would make it.
     #[must_use]
     pub fn again(&self) -> Self {
         let (task, storage) = (Arc::clone(&self.task), Arc::clone(&self.storage));
@@ -339,7 +339,8 @@ impl Files {
         let (mut found, literals) = stored.look_together(&sources, names.clone(), |known| {
             let take_in = |at: &usize| Ok((*at, stored.take_in(sources[*at], known[*at], store)?));
             let mut order: Vec<usize> = (0..sources.len()).collect();
-            // Only so many directories are open at a time. What is not known yet is read in order.
+            // The number of open directories is limited, so files of one directory are taken together. Unknown ones
+            // stay in order.
             order.sort_by_key(|at| known[*at].map(|digest| digest.sha1));
             let mut found: Vec<(usize, Input)> = if stored.expect(&sources) {
                 let found: Vec<_> = order.par_iter().map(take_in).collect();
@@ -474,7 +475,7 @@ impl Evaluation {
         self.derived.is_changed.load(Ordering::Relaxed)
     }
 
-    /// Returns the planned calls that can never be executed with so many slots. They may have results.
+    /// Returns the planned calls that can never be executed with this number of slots. They may have results.
     pub fn unsatisfiable_calls(
         &self,
         slots: usize,

@@ -196,7 +196,7 @@ pub(super) enum CallStep<'a> {
     Submit(Box<Running<'a>>, Box<Invocation>),
     /// It was executed; its outputs are to be flushed and published.
     Sealed(SealedCall<'a>),
-    /// It gathers a sweep of which more points are known by now, and waits for the outputs of the body at each.
+    /// It gathers a sweep. More points are known by now, and it waits for the outputs of the body at each.
     Expand(PlanGrowth),
     /// It is suspended, and is to be looked at again in a while.
     Suspended(ResultName, SuspendedCall),
@@ -250,7 +250,7 @@ pub(super) struct BegunCall<'a> {
     pub(super) turn: HostTurn,
 }
 
-/// A call of which a program is being executed.
+/// A call, while one of its programs is executed.
 pub(super) enum Running<'a> {
     /// Its `exec`.
     Executed(BegunCall<'a>, Launch<'a>),
@@ -285,7 +285,7 @@ impl SealedCall<'_> {
 }
 
 impl BegunCall<'_> {
-    /// The call that is executed: that of the commit that began it.
+    /// The call that is executed, at the commit that began it.
     pub(super) fn call(&self) -> Call<'_> {
         call_as_begun(call_of(self.computation, &self.inputs), self.place.suspension.as_deref())
     }

@@ -97,7 +97,7 @@ impl Evaluator<'_> {
     }
 }
 
-/// Carries out a plan with so many threads, until every call is over.
+/// Carries out a plan with this number of threads, until every call is over.
 pub(super) fn carry_out(
     evaluator: &Evaluator<'_>,
     threads: NonZeroUsize,
@@ -321,7 +321,7 @@ impl<'a> Countdown<'_, 'a> {
         self.scheduler.ready(ready);
     }
 
-    /// Adds the calls of a sweep of which more points are known by now. The call that gathers it waits for them.
+    /// Adds the calls at new points of a sweep. The call that gathers it waits for them.
     fn expand(&self, id: CallId, growth: PlanGrowth) {
         let Evaluation { plan, task, .. } = self.evaluator.evaluation;
         let Operation::Sweep(sweep) = plan.call(id).operation else { return };
@@ -358,7 +358,7 @@ impl<'a> Countdown<'_, 'a> {
         }
     }
 
-    /// Publishes sealed calls, and polls those of other runs, until every call has ended.
+    /// Publishes sealed calls, and polls calls of other runs, until every call has ended.
     fn event_loop(&self, receiver: &Receiver<Message<'a>>) -> Result<(), StorageError> {
         let mut held = PolledCalls::default();
         let mut result = Ok(());

@@ -199,7 +199,7 @@ impl<'e, 'a> CallRunner<'e, 'a> {
         }
     }
 
-    /// Goes on with a call of which a program has ended.
+    /// Continues a call after one of its programs has ended.
     pub(super) fn conclude(
         &self,
         running: Running<'a>,

@@ -39,7 +39,7 @@ pub enum Unavailable {
     Away,
     /// Some of them are archives, and nothing was to be unpacked: a run that needs them does so.
     Archived,
-    /// They are those of a table that is not there, and nothing was to be computed.
+    /// They belong to a table that is not there, and nothing was to be computed.
     Foreseen,
 }
 
@@ -54,8 +54,7 @@ pub enum Absence {
     Waiting,
     /// It was not started.
     NotStarted(StopReason),
-    /// Nobody asked for its outputs: it gathers points of which no table is made, and these are over; or it needs such a
-    /// table.
+    /// Its outputs are not wanted: its points are over, and no table is made of them; or it needs such a table.
     LeftOut,
     /// It failed.
     Failed(CallFailure),
@@ -159,7 +158,7 @@ impl Explain for Unfinished {
 
 /// The kind of a call's outcome, which is counted, coloured and named in events.
 ///
-/// The names in events are those of the variants, in `snake_case`. Events count in this order.
+/// Events use the names of the variants, in `snake_case`. Events count in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum How {
@@ -285,7 +284,7 @@ pub enum CallError {
     /// The columns of a table cannot be made of the outputs.
     #[error(transparent)]
     Table(#[from] TableFault),
-    /// It asks for something that is none with the texts of its names.
+    /// With the texts of its names, it asks for a wrong amount of something.
     #[error(transparent)]
     Resources(#[from] WrongAmount),
     /// This run is part of its execution.
@@ -303,7 +302,7 @@ pub enum CallError {
     /// The storage could not be read or written.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// Its outputs could not be flushed, nor those of others that shared the flush.
+    /// Its outputs could not be flushed, nor the outputs of others that shared the flush.
     #[error(transparent)]
     Flush(#[from] Arc<StorageError>),
 }
@@ -356,7 +355,7 @@ fn said(line: Option<&str>) -> String {
 }
 
 impl CallError {
-    /// An output of a point of a sweep is not to be had, nor those of so many others.
+    /// Outputs at points of a sweep are not available: the first one, and `more` others.
     pub(super) const fn of_points(first: Arc<ValueError>, more: usize) -> Self {
         match more {
             0 => Self::Input(first),
@@ -536,7 +535,7 @@ impl Outcome {
         Self::Absent(name, Absence::Failed(CallFailure { error, log: None, hint }))
     }
 
-    /// A call of which another commit has the outputs, where nothing is computed.
+    /// A call whose outputs another commit has, when nothing is to be computed.
     pub(super) fn of_equivalent(Equivalent { outputs, whereabouts, .. }: Equivalent) -> Self {
         match whereabouts {
             OutputLocation::Here => Self::Present(outputs, OutputSource::TakenOver),

@@ -17,7 +17,7 @@ pub struct RecordedRows(HashMap<Vec<Digest>, RecordedPoint>);
 /// The rows of a point.
 #[derive(Debug)]
 pub struct RecordedPoint {
-    /// The names of the columns, those of points first.
+    /// The names of the columns, with the columns of points first.
     pub names: Arc<[String]>,
     /// The cells of each row.
     pub rows: Vec<Vec<CellValue>>,

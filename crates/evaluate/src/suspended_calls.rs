@@ -108,7 +108,7 @@ impl<'a> SuspendedCalls<'_, 'a> {
         }
     }
 
-    /// Makes the place of a call before `exec` is started: that of one which is continued, or of one that may suspend.
+    /// Makes the place of a call before `exec` is started, if the call is continued or may suspend.
     pub(super) fn make(
         &self,
         absent: &AbsentCall<'a>,
@@ -224,7 +224,7 @@ impl<'a> SuspendedCalls<'_, 'a> {
         }
     }
 
-    /// Suspends a call of which `exec` has ended like that. Returns the outcome.
+    /// Suspends a call whose `exec` asked for it. Returns the outcome.
     pub(super) fn keep(&self, begun: &mut BegunCall<'a>, stage: Stage<'a>) -> Outcome {
         let name = begun.name.clone();
         match self.store(begun, stage) {

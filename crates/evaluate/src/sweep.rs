@@ -27,7 +27,7 @@ enum PointState {
     Failed,
 }
 
-/// The gathering of a sweep of which all points have ended.
+/// The gathering of a sweep whose points have all ended.
 struct Gathering<'e, 'a> {
     evaluator: &'e Evaluator<'a>,
     id: CallId,
@@ -128,8 +128,8 @@ impl<'a> Gathering<'_, 'a> {
         Err(Outcome::Absent(name, Absence::Blocked))
     }
 
-    /// Looks at the replicates of all points, and lets those go on whose results are not known well enough. If there are none, their
-    /// ends are noted.
+    /// Looks at the replicates of all points, and continues points whose results are not known well enough. Without
+    /// such points, their ends are noted.
     fn look(
         &self,
         states: &[PointState],
@@ -455,7 +455,7 @@ fn is_read(
     digest.is_some_and(|it| sweep::needs_contents(columns, number as u8, it.size))
 }
 
-/// The values of sources of which all are known, as they are or would be in the storage.
+/// The values of sources that are all known, as they are or would be in the storage.
 fn values(evaluation: &Evaluation, sources: &[Source]) -> Vec<Stored> {
     let mut values = Vec::with_capacity(sources.len());
     for source in sources {

@@ -280,8 +280,8 @@ impl ValueMaker<'_> {
         self.with_version(directory, commit.full().to_owned(), revision)
     }
 
-    /// The values of a tree at a commit that Git does not have: what they were when it had. Results from them are those of this commit,
-    /// wherever that is now.
+    /// The values of a tree at a commit that Git has no longer, as recorded when it had. Results from them belong to
+    /// this commit, wherever that is now.
     fn recorded_values_of(
         &self,
         name: &TreeName,

@@ -1,8 +1,8 @@
 //! Workers: runs that execute the calls of other runs.
 //!
-//! A worker claims tickets from the queues of all living runs, as many as it has room for, and evaluates each as a task of one
-//! call. It ends when nobody has had a ticket for it for a while, when its time is over, or when it is asked to. What it
-//! has executed is published like anything, whether or not the run that wanted it lives.
+//! A worker claims tickets from the queues of all living runs, as many as it has room for, and evaluates each as a task
+//! of one call. It ends when no run has had a ticket for it for a while, when its time is over, or when it is asked to.
+//! What it has executed is published like anything, whether or not the run that wanted it lives.
 
 use std::collections::HashSet;
 use std::num::NonZeroUsize;

@@ -73,7 +73,7 @@ struct QueueState {
 
 impl WorkerQueue {
     /// Opens the queue of this run to workers. When `executor` is cancelled, tickets are withdrawn. Unless the run
-    /// `expects_workers`, the user is warned if there are none. Workers have the same key.
+    /// `expects_workers`, the user is warned if no worker is there. Workers have the same key.
     pub fn open(
         (storage, key): (Arc<Storage>, SecretKey),
         executor: Arc<dyn Executor>,
@@ -424,7 +424,7 @@ const MAX_OUT_OF_TIME: u32 = 3;
 pub(super) struct TicketWatcher {
     /// A worker executes the call. It may not be told of a short one.
     pub(super) begun: Box<dyn Fn() + Send>,
-    /// Receives the end of the call, once; `None` if nobody executes it since the user asked to stop.
+    /// Receives the end of the call, once; `None` if no worker executes it since the user asked to stop.
     pub(super) ended: Box<dyn FnOnce(Option<TicketEnd>) + Send>,
 }
 

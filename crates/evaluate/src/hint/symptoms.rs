@@ -95,7 +95,7 @@ pub(super) struct Symptoms {
     pub(super) environment: Option<PathBuf>,
     /// The files in the working directory, sorted.
     pub(super) left: Vec<String>,
-    /// An output that is a directory, of which the log says that it exists: its number and name.
+    /// An output directory that exists already, according to the log: its number and name.
     pub(super) existing: Option<(usize, String)>,
 }
 
@@ -189,7 +189,7 @@ fn ending(stage: &Stage<'_>, computation: &Computation, error: &CallError) -> En
     }
 }
 
-/// The first output that is a directory and of which the log says that it exists.
+/// The first output directory that exists already, according to the log.
 fn existing(stage: &Stage<'_>, computation: &Computation, log: &str) -> Option<(usize, String)> {
     if !log.contains("File exists") && !log.contains("already exists") {
         return None;

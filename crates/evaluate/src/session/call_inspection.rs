@@ -76,7 +76,7 @@ pub fn named_job(storage: &Storage, path: &Path) -> Result<ResultName, CallNameE
 ///
 /// # Errors
 ///
-/// Fails if there is none, there are several, or the storage cannot be read.
+/// Fails if no call or several match, or the storage cannot be read.
 pub fn find_call(storage: &Storage, text: &str) -> Result<ResultName, Error> {
     find_call_and_log(storage, text, &mut None)
 }
@@ -114,9 +114,10 @@ fn find_call_and_log(
     }
 }
 
-/// Returns the only known call with a name by which `ce run --only` asks for it: that of a computation, or the labels that lead to a
-/// call. The task says which computations are meant. Calls of the task's versions come first, and then those of any version, as for
-/// a computation that the task does not have. `None` if there is no such computation. Reads the log unless that was `read`.
+/// Returns the only known call with a name that `ce run --only` accepts: the name of a computation, or the labels that
+/// lead to a call. The task says which computations are meant. Calls of the task's versions come first, and then those
+/// of any version, as for a computation that the task does not have. `None` if there is no such computation. Reads the
+/// log unless that was `read`.
 ///
 /// # Errors
 ///
@@ -260,7 +261,7 @@ pub enum InspectionError {
         "the call {0} has neither succeeded nor failed yet, and the task does not have its computation"
     )]
     NoRecord(String),
-    /// Its record is that of an earlier version.
+    /// An earlier version of this program made its record.
     #[error("the record of the failure of {0} does not say which tree its computation has")]
     NoTree(String),
     /// A value that it reads is not in the storage.
@@ -369,7 +370,8 @@ impl InspectionSession {
     ///
     /// # Errors
     ///
-    /// Fails if there is none, its inputs or its computation are not there, or no directory for what it makes can be made.
+    /// Fails if no call matches, its inputs or its computation are not there, or the directory for its outputs cannot
+    /// be made.
     pub fn find(&self, text: &str, keeps: bool) -> Result<InspectedCall, Error> {
         let mut log = None;
         let found = find_call_and_log(&self.storage, text, &mut log);
@@ -416,7 +418,7 @@ impl InspectionSession {
         if command.is_empty() && !is_terminal() { Err(InspectionError::NoTerminal) } else { Ok(()) }
     }
 
-    /// Executes a command in the sandbox of a call, or the user's shell if there is none.
+    /// Executes a command in the sandbox of a call, or the user's shell if the command is empty.
     ///
     /// # Errors
     ///
@@ -460,7 +462,7 @@ impl InspectionSession {
         })
     }
 
-    /// Returns the computation and the inputs of a call, from its record or that of its failure.
+    /// Returns the computation and the inputs of a call, from its record or the record of its failure.
     fn recorded(
         &self,
         name: &ResultName,
@@ -547,7 +549,7 @@ impl InspectionSession {
 /// The computation of a record: its name, its commit, its tree, and whether it had uncommitted changes.
 type RecordedComputation = (ComputationName, ObjectId, ObjectId, bool);
 
-/// The recorded contents with the digits in the name of a call; the digits themselves if there are none, or several.
+/// The recorded contents with the digits in the name of a call; the digits themselves if no contents or several match.
 fn digests(history: &History, name: &ResultName) -> Vec<Result<Digest, String>> {
     let mut digests = Vec::new();
     for digits in name.inputs() {

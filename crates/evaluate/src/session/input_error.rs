@@ -168,7 +168,7 @@ impl Explain for InputError {
     }
 }
 
-/// Whether the user has given a wrong path, or one that nobody lets them read. Any other error is the system's.
+/// Whether the user has given a wrong path, or one that they may not read. Any other error is the system's.
 fn is_of_user(error: &io::Error) -> bool {
     use io::ErrorKind::{InvalidFilename, IsADirectory, NotADirectory, NotFound, PermissionDenied};
     matches!(

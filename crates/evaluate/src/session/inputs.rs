@@ -212,8 +212,8 @@ pub(super) fn texts<'a>(sources: impl Iterator<Item = &'a InputSource>) -> Texts
     texts
 }
 
-/// Completes the files of a task, of which its own and its literals were found, with its inputs: those that were
-/// given, in order, and its defaults for the others.
+/// Completes the files of a task with its inputs: the given ones, in order, and its defaults for the others. Its own
+/// files and its literals were found before.
 ///
 /// # Errors
 ///

@@ -97,10 +97,10 @@ impl Interrupts {
 /// Whether no thread could be started for the pool.
 static LACKS_POOL: AtomicBool = AtomicBool::new(false);
 
-/// Starts the threads that read many files and records at once, as many of them as the limit of threads allows. The pool would start
-/// them by itself, and panic if it cannot start all. The process must not be split any more.
+/// Starts the threads that read many files and records at once, up to the limit of threads. The pool would start them
+/// by itself, and panic if it cannot start all. The process must not be split any more.
 ///
-/// If there are none, this thread, the main one, does all of their work, and no session begins.
+/// If no thread can be started, this one, the main thread, does all of the work, and no session begins.
 pub fn start_pool() {
     let wanted = env::var("RAYON_NUM_THREADS").ok().and_then(|wanted| wanted.parse().ok());
     let cores = || thread::available_parallelism().map_or(1, NonZeroUsize::get);

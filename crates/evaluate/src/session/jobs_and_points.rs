@@ -317,7 +317,7 @@ impl PointsFile {
         }
     }
 
-    /// The points over the inputs of a task in a directory: those of a sheet, or of objects of JSON.
+    /// The points over the inputs of a task in a directory: the rows of a sheet, or objects of JSON.
     ///
     /// # Errors
     ///

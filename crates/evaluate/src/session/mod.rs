@@ -541,7 +541,7 @@ impl Session {
     }
 }
 
-/// Whether a call needs the table of a sweep of which not all points are asked for, so that it is not executed.
+/// Whether a call needs the table of a sweep with points that are left out, so that it is not executed.
 fn is_left_out(plan: &Plan, call: CallId) -> bool {
     let made_from = plan.ancestors(&[Source::Output { call, number: 0 }]);
     made_from
@@ -614,7 +614,7 @@ fn inspect_existing(dir: &Path, given: &Given, options: &RunOptions) -> Result<S
     Ok(Session::inspect(dir, storage, options).reading(dir, &given.repositories))
 }
 
-/// Looks for the results of all calls, in so many threads. Computes and writes nothing.
+/// Looks for the results of all calls, in `jobs` threads. Computes and writes nothing.
 ///
 /// # Errors
 ///

@@ -127,7 +127,7 @@ pub fn own_token() -> Option<JobToken> {
     env::var("SLURM_JOB_NAME").ok()?.parse().ok()
 }
 
-/// Removes those runs of which Slurm says that they wait no more: they were cancelled. Without an answer, all stay.
+/// Removes runs that do not wait any more according to Slurm: they were cancelled. Without an answer, all stay.
 pub fn retain_waiting(submitted: &mut Vec<SubmittedRun>) {
     if submitted.is_empty() {
         return;

@@ -148,7 +148,7 @@ impl SuspensionSession {
         Ok(found)
     }
 
-    /// Parts suspended calls: those that this user has begun, and those of others.
+    /// Splits suspended calls into this user's own and calls of others.
     ///
     /// # Errors
     ///

@@ -53,9 +53,9 @@ fn variable(name: &str) -> Option<String> {
 pub struct WorkerOptions {
     /// The options for executing calls.
     pub run: RunOptions,
-    /// The memory that its calls may use, in bytes, if it is less than that of the host.
+    /// The memory that its calls may use, in bytes, if it is less than the host's.
     pub memory: Option<u64>,
-    /// The user ids of those whose calls it executes, beside the user's own.
+    /// The user ids of other users whose calls it executes.
     pub users: Vec<u32>,
     /// The files of keys; none for the user's own.
     pub keys: Vec<PathBuf>,
