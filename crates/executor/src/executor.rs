@@ -190,7 +190,7 @@ impl HostTurn {
         Self { request, gpus, _held: Box::new(held) }
     }
 
-    /// A turn of which nothing keeps anybody else waiting.
+    /// A turn that holds nothing, so no other run waits for it.
     fn beside_all(request: TurnRequest) -> Self {
         Self::new(request, Vec::new(), ())
     }
@@ -515,7 +515,7 @@ impl fmt::Display for Status {
     }
 }
 
-/// The number that a shell adds to that of the signal that has ended a process.
+/// The number that a shell adds to the number of the signal that has ended a process.
 const SIGNALLED: u8 = 128;
 /// The greatest number of a signal.
 const LAST_SIGNAL: u8 = 64;
@@ -547,7 +547,8 @@ impl TaskStatuses {
         })
     }
 
-    /// The statuses of those that have failed by themselves, each with its tasks. If none has, that of those that were killed.
+    /// The statuses of tasks that have failed by themselves, each with its tasks. If there are none, the status of
+    /// killed tasks.
     fn causes(&self) -> Vec<(u8, Vec<usize>)> {
         let own = self.tasks_by_status(|it| !matches!(it, 0 | KILLED) && !ASKED.contains(&it));
         if own.is_empty() { self.tasks_by_status(|it| it == KILLED) } else { own }

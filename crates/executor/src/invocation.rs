@@ -20,7 +20,7 @@ use rustix::path::Arg;
 /// storage.
 #[derive(Clone, Debug)]
 pub struct Invocation {
-    /// The name of the call, which is also that of its lease.
+    /// The name of the call, and of its lease.
     pub call: String,
     /// The directory of the storage.
     pub storage: PathBuf,
@@ -261,7 +261,7 @@ pub(super) fn open_log(stage: &OwnedFd, name: impl Arg) -> io::Result<File> {
     }
 }
 
-/// Returns the last bytes of a plain file, at most so many.
+/// Returns the end of a plain file, at most this number of bytes.
 ///
 /// # Errors
 ///
@@ -272,7 +272,7 @@ pub fn tail(path: &Path, bytes: u64) -> io::Result<Vec<u8>> {
     read(file, bytes)
 }
 
-/// Returns the first bytes of a plain file, or of one that a link leads to, at most so many.
+/// Returns the beginning of a plain file, or of one that a link leads to, at most this number of bytes.
 ///
 /// # Errors
 ///

@@ -48,7 +48,7 @@ pub const BREAK_OUT: &str = "--break-out";
 /// The directory of the computation is not an export, so it has no tree id.
 const EMPTY_TREE: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
 
-/// Makes the attempts, in the sandbox. The arguments are those of an `exec`.
+/// Makes the attempts, in the sandbox. It takes the arguments of an `exec`.
 pub fn break_out(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let (Some(input), Some(output)) = (arguments.next(), arguments.next()) else {
         return ExitCode::FAILURE;
@@ -609,7 +609,7 @@ struct Targets {
     mark: String,
     /// The namespaces outside.
     namespaces: String,
-    /// A key that processes of the same user can read and write by its number; 0 if there is none.
+    /// A key that processes of the same user can read and write by its number; 0 if there is no such key.
     key: i32,
 }
 
@@ -641,7 +641,7 @@ fn listed(dir: impl AsRef<Path>) -> impl Iterator<Item = PathBuf> {
     fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path())
 }
 
-/// Whether a path in `/proc` is that of a process.
+/// Whether a path in `/proc` is a process's.
 fn is_process(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.as_encoded_bytes().iter().all(u8::is_ascii_digit))
 }

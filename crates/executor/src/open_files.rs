@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
 
-/// The files that are open beside those of executions and the directories of the storage.
+/// The number of other open files, beside the files of executions and the directories of the storage.
 const OTHERS: u64 = 64;
 
 /// The directories of the storage that are kept open at most. They take at most a fourth of the limit.

@@ -127,7 +127,7 @@ pub fn detach() -> io::Result<Detach> {
     }
 }
 
-/// Waits for the end of a child. Returns its exit code, or that of a shell for a signal.
+/// Waits for the end of a child. Returns its exit code, or for a signal the code that a shell would return.
 fn exit_code(child: i32) -> io::Result<u8> {
     let ended = waitpid(Pid::from_raw(child), WaitOptions::empty())?;
     let Some((_, status)) = ended else { return Ok(1) };

@@ -1,12 +1,12 @@
 //! Resources that runs of the same user share on a host: the right to be alone, graphics processors, and memory.
 //!
-//! There are two locked files for each host. `executions` is shared by all runs that execute something, and an exclusive execution
-//! has it alone. A run that waits for that has the `gate` alone: as long as it is taken, other runs begin nothing new, so that
-//! nobody waits forever.
+//! There are two locked files for each host. `executions` is shared by all runs that execute something, and an
+//! exclusive execution has it alone. A run that waits for that has the `gate` alone: as long as it is taken, other runs
+//! begin nothing new, so the waiting run is not starved.
 //!
-//! Each graphics processor has a file, locked by the run that uses it. A run that takes some has the file `gpus` alone until it has
-//! them all, so that nobody waits for one and keeps another waiting for the rest. The system releases all locks when a process
-//! ends, in any way.
+//! Each graphics processor has a file, locked by the run that uses it. A run that takes some has the file `gpus` alone
+//! until it has them all. So no two runs wait for processors that the other one holds. The system releases all locks
+//! when a process ends, in any way.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
@@ -283,11 +283,11 @@ impl Gpus {
         self.names.get_or_init(|| names(env::var(VISIBLE_GPUS).ok().as_deref(), Path::new("/dev")))
     }
 
-    /// Takes so many. Waits until they are free, if it `waits`, and returns `None` otherwise.
+    /// Leases `count` processors. If they are not free, waits for them if it `waits`, and returns `None` otherwise.
     ///
     /// # Errors
     ///
-    /// Fails as soon as `is_cancelled`, or at once if there are not so many.
+    /// Fails as soon as `is_cancelled`, or at once if the host has fewer.
     pub(super) fn lease(
         self: &Arc<Self>,
         count: u32,
@@ -349,7 +349,7 @@ impl Gpus {
         Err(ExecuteError::Interrupted)
     }
 
-    /// Locks a file, unless another run has locked it. Without files, nobody else counts.
+    /// Locks a file, unless another run has locked it. Without files, other runs do not count.
     fn try_lock(&self, file: &str) -> Option<Option<File>> {
         let Some(directory) = &self.directory else { return Some(None) };
         let locked = lock_file(directory, file).and_then(|file| {
@@ -394,11 +394,11 @@ impl GpuLease {
         names.filter(|name| self.names.contains(*name)).cloned().collect()
     }
 
-    /// Takes those that are free, until there are so many.
+    /// Takes free processors until it has `count`.
     fn extend(&mut self, count: usize) {
         let gpus = Arc::clone(&self.gpus);
         for name in gpus.names() {
-            // Files of this run are not opened again: where locks are those of a process, that would release them.
+            // Files of this run are not opened again: where locks belong to a process, that would release them.
             if self.names.len() == count || gpus.lock().taken.contains(name) {
                 continue;
             }
@@ -476,7 +476,7 @@ fn memory(root: &Path) -> Option<u64> {
             }
             _ => continue,
         };
-        // In a container, the mount may be that of the group itself.
+        // In a container, the group itself may be mounted.
         for place in Path::new(group.trim_start_matches('/')).ancestors() {
             let limit = fs::read_to_string(root.join(mount).join(place).join(file));
             limits.extend(limit.ok().and_then(|text| text.trim().parse::<u64>().ok()));

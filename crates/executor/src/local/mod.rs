@@ -88,8 +88,8 @@ impl Local {
     }
 
     /// Shares the host with all executors that lock files in the same directory, which need not exist: an exclusive
-    /// execution of one is alone among those of all, and no two have the same graphics processor. A process that is part of
-    /// an execution has what that has, and shares nothing: it would wait for itself.
+    /// execution runs alone among the executions of all of them, and no two have the same graphics processor. A process
+    /// inside an execution uses that execution's share, and locks nothing: it would wait for itself.
     #[must_use]
     pub fn sharing_host(self, directory: PathBuf) -> Self {
         let directory = (!is_within_call()).then_some(directory);
@@ -259,7 +259,7 @@ impl Executor for Local {
     }
 
     fn finish(&self) {
-        // Launchers first: those of threads that have ended are children of the main thread, like orphans.
+        // Launchers first: after their threads have ended, they are children of the main thread, like orphans.
         self.sandbox.iter().for_each(Sandbox::dismiss);
         self.orphans.kill_all();
     }
@@ -271,7 +271,7 @@ const PROGRAMS: &str = "/usr/local/bin:/usr/bin:/bin";
 /// The number of attempts, a millisecond apart, to execute a file that another process is writing.
 const BUSY: usize = 1000;
 
-/// Settings for starting `exec` beside those of its invocation.
+/// Settings for starting `exec` that its invocation does not have.
 #[derive(Default)]
 pub(super) struct Starter {
     /// The words before it: a program that executes the rest of its arguments.
@@ -346,7 +346,7 @@ fn wait(
     let (waited, late) = groups.wait(pid, limit, || wait_for(pid));
     let killed = waited?.and_then(|status| status.terminating_signal());
     let never_executed = killed == Some(Signal::KILL.as_raw()) && never_executed(pid);
-    // It is still a zombie, so its number, which is also that of its group, is not reused.
+    // It is still a zombie, so its number, also the number of its group, is not reused.
     signal(pid, Signal::KILL);
     let left_behind = orphans.wait_for_killed_group(pid);
     let used = child.wait4()?;
@@ -459,7 +459,7 @@ fn command(invocation: &Invocation, starter: &Starter) -> Result<Command, Execut
     }
     command
         .envs([nesting_variable(&invocation.call)])
-        // It may be that of a call which has started this run.
+        // It may belong to a call that has started this run.
         .env_remove(DIRECTORY)
         .envs(invocation.directory_variable())
         .envs(invocation.gpu_variable());

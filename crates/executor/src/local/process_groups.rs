@@ -153,8 +153,8 @@ const POLL: Duration = Duration::from_millis(1);
 /// The orphans of this process.
 #[derive(Debug)]
 pub(super) struct Orphans {
-    /// The kernel's list of orphans. Its lock is needed to reap one: a number in the list remains
-    /// that of an orphan until then.
+    /// The kernel's list of orphans. Its lock is needed to reap one: until then, a number in the list remains an
+    /// orphan's.
     ///
     /// `None` if the kernel has no such list, or if there were children before, which cannot be
     /// distinguished from orphans.

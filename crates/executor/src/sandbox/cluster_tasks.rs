@@ -51,7 +51,7 @@ use crate::invocation::{Invocation, open_verified};
 /// The hidden first argument that makes this program a task.
 pub(super) const TASK: &str = "--sandboxed";
 
-/// The suffix of the file, beside that of the specification, which says why a task could not be isolated.
+/// The suffix of the file beside the specification that says why a task could not be isolated.
 const REFUSED: &str = "refused";
 
 /// The status of a task that could not begin, as shells have it for a program that cannot be executed.
@@ -84,8 +84,8 @@ pub(crate) struct TaskSandbox {
 }
 
 impl TaskSandbox {
-    /// Writes the specification of what the tasks of an invocation may see to a file that the hosts share. `token` names it, and
-    /// nobody can guess it.
+    /// Writes the specification of what the tasks of an invocation may see to a file that the hosts share. `token` is
+    /// part of its name, and cannot be guessed.
     pub(crate) fn new(
         invocation: &Invocation,
         token: &str,
@@ -346,7 +346,7 @@ fn hold(
     daemon: Pid,
     tells: &OwnedFd,
 ) -> Result<(), ProcessEnd> {
-    // Slurm waits until nobody has the streams of a task.
+    // Slurm waits until no process has the streams of a task.
     leave_streams(&File::open("/dev/null").map_err(at("open", "/dev/null"))?)?;
     let daemon = pidfd_open(daemon, PidfdFlags::empty()).map_err(at("watch", "a process"))?;
     let spec = on_this_host(spec.clone())?;

@@ -1,9 +1,9 @@
 //! The launcher: a process of one thread that prepares a sandbox once, and then forks executions in it,
 //! one after the other, each in mount and IPC namespaces of its own.
 //!
-//! They share a process namespace. Its first process ends what an execution has left behind, and reaps processes whose parent has
-//! ended. It has no privileges, and its root is empty. With it, all processes of its namespace end, and between two executions there
-//! is no other one. Numbers that the launcher has are those of the host.
+//! They share a process namespace. Its first process ends what an execution has left behind, and reaps processes whose
+//! parent has ended. It has no privileges, and its root is empty. When it ends, all processes of its namespace end.
+//! Between two executions it is the only one. The launcher uses the host's process numbers.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -382,7 +382,7 @@ fn prepare_exec(
     Ok(command)
 }
 
-/// Makes a terminal of the host that of this process, in a session and a process group of its own.
+/// Makes a terminal of the host the controlling terminal of this process, in a session and a process group of its own.
 fn take_terminal(path: &Path) -> Result<File, StepError> {
     setsid().map_err(at("make a session", ""))?;
     let path = below(OLD, path);

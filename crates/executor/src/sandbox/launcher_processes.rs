@@ -429,7 +429,7 @@ impl Parts {
         (0..count).map(|_| self.name()).collect()
     }
 
-    /// The next part, which has so many bytes.
+    /// The next part, which must have `N` bytes.
     pub(super) fn array<const N: usize>(&mut self) -> io::Result<[u8; N]> {
         self.bytes()?.try_into().map_err(|_| io::ErrorKind::InvalidData.into())
     }

@@ -45,8 +45,8 @@ pub(crate) fn lacking_interpreter(spec: &SandboxSpec, script: &Path) -> Vec<Rule
     named.map(|path| installations(spec, &path)).unwrap_or_default()
 }
 
-/// The lines of `access` that would grant an interpreter that exists outside only, and what its links lead
-/// to: the python of a virtual environment is a link to that of another directory.
+/// The lines of `access` that would grant an interpreter that exists outside only, and what its links lead to: the
+/// python of a virtual environment is a link to a python elsewhere.
 fn installations(spec: &SandboxSpec, interpreter: &Path) -> Vec<Rule> {
     let mut rules: Vec<PathBuf> = Vec::new();
     for path in links(interpreter) {
@@ -78,7 +78,7 @@ fn lacking_in(spec: &SandboxSpec, log: &str, exists: impl Fn(&Path) -> bool) -> 
     rules
 }
 
-/// Whether an execution has a root of its own that has such a path.
+/// Whether an execution has a root of its own that contains a path.
 fn is_in_root(spec: &SandboxSpec, path: &Path) -> bool {
     spec.root().is_some_and(|root| below(&root.source, path).symlink_metadata().is_ok())
 }

@@ -64,7 +64,7 @@ pub enum SandboxError {
     Step {
         /// The step that failed.
         doing: String,
-        /// The path it was about; empty if there is none.
+        /// The path of the step; empty if it has no path.
         path: PathBuf,
         /// The cause.
         source: io::Error,

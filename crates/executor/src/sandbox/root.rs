@@ -277,7 +277,7 @@ fn show_image<'a>(
     Ok(())
 }
 
-/// Shows an entry of a directory. Returns a directory of which the entries are to be shown instead.
+/// Shows an entry of a directory. Returns the directory if its entries are to be shown instead.
 fn show_entry(
     place: &OwnedFd,
     name: &Path,
@@ -368,7 +368,7 @@ impl SystemPart {
 
 /// Moves a launcher, which has a mount namespace, into a file system of its own.
 ///
-/// If executions are nobody, the kernel hides what only root may read.
+/// If executions run as the user nobody, the kernel hides what only root may read.
 pub(super) fn prepare_shared(
     devices: &[PathBuf],
     nobody: bool,
@@ -466,8 +466,8 @@ fn make_devices(dev: &Path, granted: &[PathBuf], nobody: bool) -> Result<(), Ste
     fs::create_dir(&shm).map_err(at("make", shm))
 }
 
-/// Makes devices that nobody may use as root may use those of the host: one, or those of a directory. Links in it stay links. A file
-/// system of its own is left out.
+/// Copies a device of the host, or the devices of a directory, with root's rights for the user nobody. Links in it stay
+/// links. A file system of its own is left out.
 fn copy_devices(source: &Path, target: &Path) -> io::Result<()> {
     let granted = fs::metadata(source)?;
     let device = granted.dev();

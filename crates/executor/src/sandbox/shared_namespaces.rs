@@ -84,7 +84,7 @@ impl SharedNamespaces {
         }
         let mounts = spec.binds.iter().map(|bind| {
             let directory = open_source(bind).ok()?;
-            // The number of a directory that was removed may be that of a new one.
+            // A new directory may reuse the number of a removed one.
             let mount = if self.shown.contains(bind) && bind.target == Path::new(COMPUTATION) {
                 None
             } else {
@@ -96,8 +96,8 @@ impl SharedNamespaces {
         mounts.collect()
     }
 
-    /// Moves the launcher there, and shows an execution the paths that it may see, in place of those of the last one. `false` if it
-    /// needs namespaces of its own.
+    /// Moves the launcher there, and shows an execution the paths that it may see, in place of the paths of the last
+    /// one. `false` if it needs namespaces of its own.
     pub(super) fn show(
         &mut self,
         root: &PreparedRoot,
@@ -137,7 +137,7 @@ impl SharedNamespaces {
         join(&self.own)
     }
 
-    /// Starts an execution by the spawner. `false` if there is none.
+    /// Starts an execution by the spawner. `false` if no spawner is alive.
     pub(super) fn spawn(&mut self, spec: &SandboxSpec, log: &File) -> bool {
         // One that somebody has killed takes nothing.
         self.spawner =
@@ -353,7 +353,7 @@ fn enter_namespaces(
         .map_err(at("enter namespaces", ""))?;
     join(mounts)?;
     nobody.map_or(SandboxUser::Own, SandboxUser::Nobody).assume()?;
-    // A change of the user would take it back. If the launcher has ended by now, nobody answers.
+    // A change of the user would take it back. If the launcher has ended by now, no answer comes.
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(at("follow the launcher", ""))
 }
 

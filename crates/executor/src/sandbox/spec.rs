@@ -236,7 +236,7 @@ impl SandboxSpec {
         frame.write(to)
     }
 
-    /// Receives the next one; `None` if there is none any more.
+    /// Receives the next specification; `None` at the end.
     pub(super) fn read(from: &mut impl Read) -> io::Result<Option<Self>> {
         let Some(mut parts) = Parts::read(from)? else {
             return Ok(None);
@@ -273,7 +273,7 @@ impl Bind {
         Self { mode, source: source.path.clone(), id: Some(source.id), target }
     }
 
-    /// Whether it is a directory that nobody but the execution uses while it runs.
+    /// Whether it is a directory that only the execution uses while it runs.
     pub(super) fn is_own(&self) -> bool {
         self.id.is_some() && [OUTPUTS, TMP].iter().any(|own| self.target == Path::new(own))
     }

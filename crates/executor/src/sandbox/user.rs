@@ -1,9 +1,10 @@
-//! The user that executions are outside, which is nobody if root starts them, and the privileges that they give up.
+//! The user that executions run as, seen from outside, and the privileges that they give up. Root starts them as the
+//! user nobody.
 //!
-//! So the kernel decides what of the system they may read, at each access. In a user namespace that all executions of a launcher
-//! share, nobody is root, and root is nobody. What an execution was given is shown by mounts with the same exchange: what root has
-//! there is nobody's, and what nobody makes is root's on the disk. What it makes for itself, and its outputs, are nobody's on the disk,
-//! until they are sealed.
+//! So the kernel decides what of the system they may read, at each access. All executions of a launcher share a user
+//! namespace that maps nobody to root, and root to nobody. Mounts with the same map show an execution what it was
+//! given: root's files appear as nobody's, and files that nobody makes there are root's on the disk. Its own files and
+//! its outputs are nobody's on the disk, until they are sealed.
 //!
 //! The launcher itself stays root outside of that namespace. It must never write what `/proc/sys` has of the host.
 
@@ -29,7 +30,7 @@ use super::launcher_processes::{
 use super::mounts::exchanged;
 use super::spec::Bind;
 
-/// The number of nobody outside, and of root inside.
+/// The number of the user nobody outside, and of root inside.
 const NOBODY: u32 = 65534;
 
 /// The numbers inside and outside, and how many follow: root and nobody are exchanged.
@@ -48,8 +49,8 @@ pub(super) struct Nobody {
 }
 
 impl Nobody {
-    /// Makes the namespace, if this process is root and may do that: `None` otherwise. From now on this process has mounts of
-    /// its own, and cannot take apart those of the host.
+    /// Makes the namespace, if this process is root and may do that: `None` otherwise. From now on this process has
+    /// mounts of its own, and cannot take apart the host's.
     pub(super) fn make() -> Result<Option<Self>, ProcessEnd> {
         if !geteuid().is_root() {
             return Ok(None);
@@ -83,14 +84,14 @@ impl Nobody {
             .map_err(at("enter the namespace of users", ""))
     }
 
-    /// Gives a file or directory to nobody, on the disk.
+    /// Makes nobody the owner of a file or directory, on the disk.
     pub(super) fn give(&self, file: &impl AsFd, path: &Path) -> Result<(), StepError> {
         let (user, group) = (Uid::from_raw(NOBODY), Gid::from_raw(NOBODY));
         chownat(file, "", Some(user), Some(group), AtFlags::EMPTY_PATH)
             .map_err(at("give away", path))
     }
 
-    /// Gives a directory to nobody, with those that were made in it for outputs.
+    /// Makes nobody the owner of a directory, and of the directories that were made in it for outputs.
     pub(super) fn give_directory(&self, directory: &OwnedFd, path: &Path) -> Result<(), StepError> {
         self.give(directory, path)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -175,7 +176,7 @@ pub(super) fn give_up_privileges(but: CapabilitySet) -> Result<(), StepError> {
 pub(super) enum SandboxUser<'a> {
     /// The user of the launcher.
     Own,
-    /// Nobody: what it is given is shown as nobody's.
+    /// The user nobody: what the execution is given is shown as nobody's.
     Nobody(&'a Nobody),
     /// Root, without any privilege: the file system of the storage cannot show anything as another user's.
     Root(&'a Nobody),

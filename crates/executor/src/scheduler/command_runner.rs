@@ -1,4 +1,4 @@
-//! Executes the programs of a scheduler, each of which runs for a limited time and prints a limited text.
+//! Executes the programs of a scheduler, each for a limited time and with a limited output.
 //!
 //! A program may hang for a minute or for ever when a daemon is down, or print without end. So it has a process group of its own, which is
 //! killed at a time limit, when it has printed too much, or as soon as the caller has lost interest. A Ctrl-C at the terminal does not

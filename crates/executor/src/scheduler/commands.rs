@@ -154,7 +154,7 @@ impl CommandTemplate {
         Ok(Self { text: template, names })
     }
 
-    /// The command with these texts for its names, each of which is one word of the shell.
+    /// The command with these texts for its names. Each text is one word of the shell.
     fn fill(&self, text: impl Fn(&str) -> Option<String>) -> String {
         let texts: Vec<String> = (self.names.iter())
             .map(|(name, default)| text(name).or_else(|| default.clone()).unwrap_or_default())

@@ -45,7 +45,8 @@ pub struct SchedulerKind {
     pub word: &'static str,
     /// Its name in a sentence.
     pub name: &'static str,
-    /// The most workers of one submission. If that is one, a worker is given its number; those of a job array know it.
+    /// The most workers of one submission. If that is one, a worker is given its number; workers of a job array know
+    /// theirs.
     pub most_at_once: u32,
     /// The hosts and tasks that one call may have.
     pub reach: Reach,
@@ -113,7 +114,7 @@ pub enum SubmitFailure {
     Limit,
     /// It may have been submitted. If not, it will be accepted once the scheduler is less busy.
     Busy,
-    /// It may have been submitted. If not, nobody knows whether it will ever be accepted.
+    /// It may have been submitted. If not, it may never be accepted.
     Unclear,
 }
 
@@ -123,13 +124,13 @@ pub(crate) const MINUTE: Duration = Duration::from_secs(60);
 const WORKER_RESERVE: Duration = Duration::from_secs(5 * 60);
 /// The longest time limit.
 pub(crate) const YEAR: Duration = Duration::from_secs(365 * 86400);
-/// The most workers in one job array: the limit of a Slurm that nobody has configured.
+/// The most workers in one job array: Slurm's default limit.
 const MOST_PENDING: u32 = 1000;
 
 /// A setting as it is written.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting<'a> {
-    /// The name after that of the scheduler; upper case counts as lower case.
+    /// The name after the scheduler's name; upper case counts as lower case.
     pub key: &'a str,
     /// The text.
     pub value: &'a str,
@@ -196,7 +197,8 @@ impl Default for WorkerSettings {
 /// The fault of a setting, and advice for the user.
 pub(crate) type SettingProblem = (String, String);
 
-/// Reads the settings of a scheduler in the order of their places. Of two texts the later one counts; those of a list add up.
+/// Reads the settings of a scheduler in the order of their places. Of two texts the later one counts; texts of a list
+/// add up.
 ///
 /// # Errors
 ///
@@ -248,8 +250,8 @@ impl WorkerSettings {
         Ok(())
     }
 
-    /// The time limit of workers for calls with these resources, in whole minutes: that of the settings, or enough for the time
-    /// that a call asks for.
+    /// The time limit of workers for calls with these resources, in whole minutes: the limit of the settings, or more
+    /// if a call asks for more time.
     pub fn walltime_for(&self, resources: &Resources) -> Duration {
         let asked = resources.time.map(|time| time.saturating_add(WORKER_RESERVE));
         let least = asked.unwrap_or_default().max(self.walltime).min(YEAR);

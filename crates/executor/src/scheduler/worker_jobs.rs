@@ -75,7 +75,7 @@ impl ArrayTask {
         Some(Self { token, index })
     }
 
-    /// Returns the id of its job for programs of Slurm: `12_3`. The number of one task of an array is that of the array, too.
+    /// Returns the id of its job for programs of Slurm: `12_3`. One task of an array has the array's number.
     pub fn job_id(&self, variable: impl Fn(&str) -> Option<String>) -> Option<String> {
         Some(format!("{}_{}", variable("SLURM_ARRAY_JOB_ID")?, self.index))
     }
@@ -113,7 +113,7 @@ pub enum JobState {
 /// A job, as a scheduler describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScheduledJob {
-    /// The scheduler's id of it: for Slurm the number of the job, with that of the task, `12_3`.
+    /// The scheduler's id of it: for Slurm the numbers of the job and the task, `12_3`.
     pub id: String,
     /// The name of its array.
     pub token: JobToken,

@@ -187,8 +187,8 @@ impl StatusFiles {
         ["sh", "-c", TASK].map(OsString::from).into_iter().chain([self.prefix().into()])
     }
 
-    /// Reads the exit status of each task, and removes the files. `None` is that of a task that has not noted any, or that was asked
-    /// to end and has failed.
+    /// Reads the exit status of each task, and removes the files. `None` for a task that has noted no status, or that
+    /// was asked to end and has failed.
     pub(crate) fn take(&self) -> Box<[Option<u8>]> {
         (0..self.tasks).map(|rank| self.take_status(rank)).collect()
     }

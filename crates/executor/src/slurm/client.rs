@@ -123,14 +123,14 @@ impl Slurm {
         Some(meaning(&word).map_or(description.clone(), |it| format!("{description}: {it}")))
     }
 
-    /// Returns the id by which programs of Slurm know the job with this number, and no other one: `12_3` if it is an element of an
-    /// array. By the number of one of its elements, which is that of the array, they mean all of them.
+    /// Returns the id by which programs of Slurm know the job with this number, and no other one: `12_3` if it is an
+    /// element of an array. An element can have the number of its array, which would mean all of them.
     ///
     /// Only Slurm knows it: a job that was submitted by an element of an array has inherited that one's variables.
     ///
     /// # Errors
     ///
-    /// Fails if there is no answer: then nothing is known.
+    /// Fails if Slurm does not answer.
     pub(super) fn job_id(&self, number: &str) -> Result<String, SlurmError> {
         let plain = ["--noheader", "--array", "--format", "%A %i"].map(str::to_owned);
         let arguments = plain.into_iter().chain([format!("--jobs={number}")]);
@@ -144,7 +144,7 @@ impl Slurm {
     ///
     /// # Errors
     ///
-    /// Fails if there is no answer: then nothing is known.
+    /// Fails if Slurm does not answer.
     pub(super) fn steps(&self, job: &str) -> Result<Vec<String>, SlurmError> {
         let plain = ["--noheader", "--steps", "--format", "%i"].map(str::to_owned);
         let arguments = plain.into_iter().chain([format!("--jobs={job}")]);
@@ -273,8 +273,8 @@ impl BatchScheduler for SlurmScheduler {
     }
 }
 
-/// Whether a variable would change what programs of Slurm do or print: those of the job that this process may be in, and
-/// those that stand for options that must not be given.
+/// Whether a variable would change what programs of Slurm do or print: variables of the job that this process may be
+/// in, and variables for options that must not be given.
 fn is_misleading(name: &OsStr) -> bool {
     let Some(name) = name.to_str() else { return false };
     let kept = [CONFIGURATION, "SLURM_CLUSTERS"];

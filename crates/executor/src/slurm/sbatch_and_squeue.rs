@@ -1,8 +1,8 @@
 //! Jobs: their options and scripts as sbatch takes them, and their states as squeue and sacct print them. Starts no process.
 //!
-//! A job array of workers, or a run that is a job itself. Before the time of a run is over, Slurm sends it [`HANDOVER`], and nobody
-//! else does: it submits itself again under the same name, and ends. A job that is cancelled gets SIGTERM, and does not. All jobs of
-//! the run have one name, and only one of them runs at a time.
+//! A job array of workers, or a run that is a job itself. Before the time of a run is over, Slurm, and only Slurm,
+//! sends it [`HANDOVER`]: it submits itself again under the same name, and ends. A job that is cancelled gets SIGTERM,
+//! and does not. All jobs of the run have one name, and only one of them runs at a time.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -82,8 +82,8 @@ pub(super) fn meaning(word: &str) -> Option<&'static str> {
 /// The unit of sbatch's `--mem`.
 const MEBIBYTE: u64 = 1 << 20;
 
-/// The arguments of sbatch for workers. In the middle of the time between the end of their calls and that of the job, give or take a
-/// minute, Slurm asks them to end.
+/// The arguments of sbatch for workers. Slurm asks them to end halfway between the end of their calls and the end of
+/// the job, give or take a minute.
 pub(super) fn arguments(submission: &Submission<'_>, settings: &SlurmSettings) -> Vec<OsString> {
     let Submission { request, directory, logs, .. } = submission;
     let token = &request.token;

@@ -8,11 +8,11 @@ use crate::scheduler::{CancelScope, JobState, ScheduledJob, WorkerRequest};
 /// After a scheduler has said that a worker ended, its hello may still be on its way through a network file system. If it ended
 /// with success, it has certainly said hello.
 const HELLO_LATE: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(60)];
-/// A job that its scheduler does not know any more is given up after this time, and so many answers.
+/// A job that its scheduler does not know any more is given up after this time and this number of answers.
 const FORGOTTEN: (Duration, u32) = (Duration::from_secs(120), 3);
-/// A submission that failed is given up after so many answers without its jobs.
+/// A submission that failed is given up after this number of answers without its jobs.
 const NOT_SUBMITTED: u32 = 2;
-/// So often it is tried to cancel an array.
+/// The number of attempts to cancel an array.
 const CANCEL_TRIES: u32 = 3;
 
 /// The known state of a worker.
@@ -26,7 +26,7 @@ pub(super) enum WorkerState {
     Running { since: Duration, job: ScheduledJob },
     /// It was said that it ended, at this time.
     Ended { at: Duration, job: ScheduledJob },
-    /// It has said hello, and nobody has said that it is gone.
+    /// It has said hello, and was not reported as gone since.
     Alive,
     /// It does not exist any more.
     Over,
@@ -88,7 +88,7 @@ impl JobArray {
         }
     }
 
-    /// The number of workers of which something holds.
+    /// The number of workers whose state satisfies a condition.
     pub(super) fn count(&self, holds: impl Fn(&WorkerState) -> bool) -> u32 {
         self.workers.iter().filter(|worker| holds(&worker.state)).count() as u32
     }

@@ -20,9 +20,9 @@ use super::{
 };
 use ce_model::resources::Resources;
 
-/// After so many failed starts a node gets no more workers.
+/// After this number of failed starts a node gets no more workers.
 const BAD_NODE: u32 = 2;
-/// Workers that nobody needs any more are cancelled after this time: a queue is slow to get into.
+/// Workers that are not needed any more are cancelled after this time: a queue is slow to get into.
 const IDLE: Duration = Duration::from_secs(60);
 /// The time after which the reason why workers wait is reported to the user.
 const TOLD: Duration = Duration::from_secs(60);
@@ -52,7 +52,7 @@ pub enum PoolAction {
     Ask(Vec<JobToken>),
     /// Cancel the jobs with this name, and report by [`WorkerPool::cancelled`].
     Cancel(JobToken, CancelScope),
-    /// Nothing before this time, unless something is reported; never, if there is none.
+    /// Nothing before this time, unless something is reported. `None`: only after a report.
     Wait(Option<Duration>),
 }
 
@@ -215,7 +215,7 @@ impl WorkerPool {
             && self.arrays.values().all(|it| it.is_settled() && !it.needs(self.closing))
     }
 
-    /// The jobs of which some may be left if nothing more is done now.
+    /// The jobs that may stay behind, at least in part, if nothing more is done now.
     pub fn unsettled(&self) -> Vec<&JobToken> {
         let scope = Some(CancelScope::Pending);
         let open = self.arrays.iter().filter(|(_, it)| !it.is_settled() || it.needs(scope));
@@ -298,8 +298,8 @@ impl WorkerPool {
         }
     }
 
-    /// Returns the workers to submit, and when: those of the class with the fewest, of several that lack some. One submission at a
-    /// time.
+    /// Returns the workers to submit, and when. Of several classes that lack workers, chooses the one with the fewest.
+    /// One submission at a time.
     fn request(&self, now: Duration) -> Option<(Duration, Resources, u32)> {
         let (waiting, alive) = self.workers();
         let pending = self.most_pending.checked_sub(waiting)?;
@@ -478,7 +478,7 @@ impl Polling {
     }
 }
 
-/// After so many failures in a row nothing more is submitted.
+/// After this number of failures in a row nothing more is submitted.
 const FAILURES: u32 = 5;
 /// The first time to wait after a submission that failed. It doubles.
 const RETRY: Duration = Duration::from_secs(2);
@@ -564,7 +564,8 @@ impl WorkerClass {
         self.stopped = None;
     }
 
-    /// A worker that had said hello has ended. Returns a message for the user, once so many have executed nothing.
+    /// A worker that had said hello has ended. Returns a message for the user, once [`FAILURES`] in a row have executed
+    /// nothing.
     fn gone(&mut self) -> Option<String> {
         self.demand.filter(|demand| demand.queued > 0)?;
         self.idle_ends += 1;

@@ -397,7 +397,7 @@ fn a_refusal_beside_workers_ends_nothing() {
         pool.submitted(now, &token(number), &Err(failed(SubmitFailure::Limit)));
     }
     assert!(now > s(1200) && pool.stuck().count() == 0);
-    // From now on there is none.
+    // From now on no worker is alive.
     pool.gone(&task(1, 1));
     let alone = now;
     for number in 40..80 {
@@ -423,7 +423,7 @@ struct World {
     submitted: u64,
     last_ask: Option<Duration>,
     tickets: u64,
-    /// Of a hundred starts so many fail.
+    /// The percentage of starts that fail.
     failing: u64,
 }
 
