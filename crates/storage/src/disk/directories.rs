@@ -264,7 +264,7 @@ impl Disk {
         self.at(path, |dir, name| self.making(0o777, |mode| Ok(mkdirat(dir, name, mode)?)))
     }
 
-    /// Creates a directory that nobody else may enter.
+    /// Creates a directory that only this user may enter.
     pub(crate) fn make_private_dir(&self, path: &Path) -> Result<()> {
         self.attempt_again("make the directory", path, |again| {
             let make = |dir: &OwnedFd, name: &OsStr| match mkdirat(dir, name, Mode::RWXU) {
@@ -276,7 +276,7 @@ impl Disk {
         })
     }
 
-    /// The attributes of what is sealed now: its owner becomes that of a directory, which this run has made.
+    /// The attributes of what is sealed now. It gets the owner of `like`, a directory that this run has made.
     pub(crate) fn sealing<'a>(&self, like: &Path, stop: &'a AtomicBool) -> Result<Sealing<'a>> {
         self.attempt("look at", like, || {
             Ok(Sealing::like(&*self.directory(self.inside(like)?)?, stop)?)
@@ -422,8 +422,7 @@ impl Disk {
         })
     }
 
-    /// Copies a directory into a new one. Returns the manifest of the copy, of which all but the top is
-    /// read-only.
+    /// Copies a directory into a new one. Returns the manifest of the copy. All of the copy but its top is read-only.
     pub(crate) fn copy_directory(
         &self,
         scan: &Scan,
@@ -439,8 +438,8 @@ impl Disk {
         Ok(manifest)
     }
 
-    /// Does the same for a directory with this manifest. Files that are equal to those of an earlier directory
-    /// of the storage become links to them.
+    /// Does the same for a directory with this manifest. Files that are equal to files of an earlier directory of the
+    /// storage become links to them.
     pub(crate) fn copy_sharing(
         &self,
         (scan, manifest): (&Scan, &Manifest),
@@ -500,7 +499,7 @@ impl Disk {
         })
     }
 
-    /// Makes a directory of this run's own read-only, but not its top. Files of it may be those of other
+    /// Makes a directory of this run's own read-only, but not its top. Files in it may be links to files of other
     /// results, which are read-only already.
     pub(crate) fn seal_trusted(&self, path: &Path) -> Result<()> {
         self.retry(OnNotFound::Accept, |_| {

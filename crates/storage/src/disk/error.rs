@@ -103,7 +103,7 @@ pub enum StorageError {
     Collision(PathBuf),
 }
 
-/// The reason why a path is not that of a storage.
+/// The reason why a path is not a storage's.
 #[derive(Debug, thiserror::Error)]
 pub enum NoStorage {
     /// The path does not exist.

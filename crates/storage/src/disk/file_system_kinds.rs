@@ -86,7 +86,7 @@ pub(super) const NETWORK: FileSystemKind =
 /// One that several hosts may write to, and that may lack such hard links.
 const UNRELIABLE: FileSystemKind = FileSystemKind { may_lack_links: true, ..NETWORK };
 
-/// One of which nothing is known.
+/// An unknown one.
 pub(super) const UNKNOWN: FileSystemKind = FileSystemKind { is_on_network: false, ..UNRELIABLE };
 
 /// The properties of the file system of a directory that are known by its kind.
@@ -101,7 +101,7 @@ pub(super) struct FileSystemKind {
 }
 
 impl FileSystemKind {
-    /// The kind of the file system of a directory that need not exist: that of the nearest one above it.
+    /// The kind of the file system of a directory. If the directory does not exist, the nearest one above it counts.
     pub(super) fn of_nearest(path: &Path) -> Self {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());

@@ -163,8 +163,8 @@ impl Disk {
         })
     }
 
-    /// Waits until the server of a network file system, or of one of an unknown kind, which may be one, has what was written to a file:
-    /// else the error would come when the file is closed, where nobody sees it.
+    /// On a file system that may be a network file system, waits until the server has what was written to a file: else
+    /// an error would come when the file is closed, where it is not seen.
     pub(super) fn arrive(&self, file: &File) -> io::Result<()> {
         if self.may_show_late() { file.sync_data() } else { Ok(()) }
     }
@@ -323,7 +323,7 @@ impl Disk {
         self.attempt("read", path, || tail(self.open_file(path)?.0, bytes))
     }
 
-    /// Returns the contents of a file from a byte on, at most so many bytes; nothing if it does not exist.
+    /// Returns the contents of a file from a byte on, at most `most` bytes; nothing if it does not exist.
     ///
     /// The file is opened anew: over NFS, only then is its size known for certain.
     pub(crate) fn read_from(&self, path: &Path, from: u64, most: u64) -> Result<Vec<u8>> {
@@ -510,8 +510,8 @@ impl Disk {
         moved
     }
 
-    /// Returns the result of a move, or that of `gone` if there was no file to move. On a network file system, a file may exist and
-    /// not have been visible, or the directory that it is moved to: then the error is returned.
+    /// Returns the result of a move, or the result of `gone` if there was no file to move. On a network file system,
+    /// the file or its target directory may exist without being visible yet: then the error is returned.
     fn or_gone<T>(
         &self,
         from: &Path,

@@ -29,7 +29,7 @@ const SMALL_PIECE: usize = 4 << 10;
 /// The time to wait for a pipe before checking for an interruption.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
-/// Locked by the thread that reads several files at the same time: there are only so many cores.
+/// Locked by the thread that reads several files at the same time: the number of cores is limited.
 static TOGETHER: Mutex<()> = Mutex::new(());
 
 /// The stop flag of a reading that is never interrupted.
@@ -268,7 +268,7 @@ mod tests {
 
     use super::*;
 
-    /// Contents of so many bytes, of which no two pieces are the same.
+    /// Contents of this size without equal pieces.
     fn contents(size: usize) -> Vec<u8> {
         (0..).flat_map(u64::to_le_bytes).take(size).collect()
     }

@@ -30,7 +30,7 @@ impl Disk {
         self.kind = file_system_kinds::NETWORK;
     }
 
-    /// Takes its file system for one of which nothing is known.
+    /// Takes its file system for an unknown one.
     pub(crate) const fn put_on_unknown(&mut self) {
         self.kind = file_system_kinds::UNKNOWN;
     }
@@ -442,7 +442,7 @@ impl fmt::Debug for Patience {
 /// The times when a storage was away.
 #[derive(Debug, Default)]
 pub(super) struct Outages {
-    /// The patience of the process that waits for it, and the user's name for it. Unset if nobody waits.
+    /// The patience of the process that waits for it, and the user's name for it. Unset if no process waits.
     patience: OnceLock<(Patience, PathBuf)>,
     /// Since when it is away.
     since: Mutex<Option<Instant>>,
@@ -516,7 +516,7 @@ impl Disk {
         Pauses::new(patience(), AWAY_PAUSES)
     }
 
-    /// Waits until the storage answers. Returns the error of the operation if nobody waits.
+    /// Waits until the storage answers. Returns the error of the operation if no process waits.
     pub(super) fn outlast(&self, error: StorageError, pauses: &mut Pauses) -> Result<()> {
         let outages = &self.outages;
         let (Some(waiting), Some(why)) = (outages.patience.get(), source(&error)) else {

@@ -40,8 +40,8 @@ pub struct Removal<'a> {
     entry: Entry,
     record: Record,
     kind: RemovalKind,
-    /// The files that are moved away: those of a result that was retired and has no lease, and the outputs of an evicted call, but for
-    /// damaged ones.
+    /// The files that are moved away: the files of a result that was retired and has no lease, and the outputs of an
+    /// evicted call that are not damaged.
     movable: Vec<String>,
     moved: MovedFiles<'a>,
     _lease: Option<Lease<'a>>,
@@ -218,9 +218,9 @@ impl Removal<'_> {
         Ok(is_in || self.may_be_pinned() && self.is_pinned()?)
     }
 
-    /// Moves away what can be made again by a run that needs it later: the files of a task input, table or job, which have no lease, and
-    /// evicted outputs. Damaged ones stay, but for those of a job. The gate is closed, what was marked is on the disk, and it is
-    /// [not wanted](Self::is_wanted).
+    /// Moves away what can be made again by a run that needs it later: the files of a task input, table or job, which
+    /// have no lease, and evicted outputs. Damaged ones stay, unless they are outputs of a job. The gate is closed,
+    /// what was marked is on the disk, and it is [not wanted](Self::is_wanted).
     pub fn move_away(&mut self) -> Result<()> {
         let movable = match &self.record {
             Record::Job(job) if self.kind == RemovalKind::Eviction => self.outputs_away(job)?,
@@ -229,7 +229,7 @@ impl Removal<'_> {
         movable.into_iter().try_for_each(|name| self.moved.take(name))
     }
 
-    /// The outputs of a job that are those of calls that are away now.
+    /// The outputs of a job whose calls' outputs are away now.
     fn outputs_away(&self, job: &JobRecord) -> Result<Vec<String>> {
         let mut away = Vec::new();
         for (number, output) in job.outputs.iter().enumerate() {
@@ -305,7 +305,7 @@ impl Maintenance<'_> {
         Ok(None)
     }
 
-    /// Removes what only collected results needed, and nobody uses by now, either: the directories of trees, but for those in
+    /// Removes what only collected results needed, and no run uses now: the directories of trees that are not in
     /// `keep`, and versions without results from the lists under their trees. A run that needs a tree makes it again.
     pub fn remove_unused(
         &self,
@@ -505,7 +505,7 @@ impl<'a> RecordWatch<'a> {
         Ok(changed)
     }
 
-    /// Lists those of a directory, and of all below it, that may have changed.
+    /// Lists the files of a directory, and of all directories below it, that may have changed.
     fn visit(
         &mut self,
         directory: String,

@@ -210,7 +210,7 @@ impl<'a> Survey<'a> {
         Ok(lost)
     }
 
-    /// Whether there is a record; what is behind a link is none.
+    /// Whether there is a record. A file behind a link does not count.
     fn has(&self, record: &str) -> Result<bool> {
         match self.storage.has(record) {
             Err(error) if error.is_foreign() => Ok(false),
@@ -431,7 +431,7 @@ impl Maintenance<'_> {
     }
 }
 
-/// Whether a name at the top of the storage is that of a directory with versions.
+/// Whether a name at the top of the storage belongs to a directory with versions.
 fn has_versions(name: &str) -> bool {
     name.starts_with("c_") || name.starts_with("t_")
 }
@@ -442,7 +442,7 @@ fn is_place_of_directory(name: &str) -> bool {
     (has_versions(top) || ROOMS.contains(&top)) && !name.ends_with(".json")
 }
 
-/// Whether a directory is that of a version: of a commit and perhaps a tree, or of a tree that is not committed.
+/// Whether a directory may belong to a version: a commit and perhaps a tree, or a tree that is not committed.
 fn may_be_version(name: &str) -> bool {
     let digits = name.strip_prefix(DIRTY).unwrap_or(name);
     digits.bytes().all(|it| it.is_ascii_hexdigit() || it == b'-')
@@ -543,7 +543,7 @@ enum Expected {
     Any,
 }
 
-/// The directories whose files are named by hashes, of which the first two digits are a directory.
+/// The directories whose files are named by hashes. The first two digits are a directory.
 const HASHED: [&str; 4] = [MANIFESTS, DIRECTORIES, LEDGER, SIGNERS];
 
 impl Survey<'_> {
@@ -575,8 +575,8 @@ impl Survey<'_> {
     }
 }
 
-/// Returns the kind of entry that belongs in a place, all directories above which are those of the layout. A name that the layout
-/// does not have is a user's own.
+/// Returns the kind of entry that belongs in a place. All directories above it must be in the layout. A name that the
+/// layout does not have is a user's own.
 fn expected(name: &str) -> Expected {
     let parts: Vec<&str> = name.split('/').collect();
     let (top, inner) = (parts[0], &parts[1..]);
@@ -709,7 +709,7 @@ fn is_digits(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|digit| digit.is_ascii_hexdigit())
 }
 
-/// Whether a directory may be that of a version, as its name tells.
+/// Whether a directory may belong to a version, judged by its name.
 fn is_version(name: &str) -> bool {
     name.strip_prefix(DIRTY).unwrap_or(name).split('-').all(is_digits)
 }

@@ -253,7 +253,7 @@ fn choose<'a>(entries: &'a [Entry], request: &Request) -> Result<Vec<&'a Entry>,
         .collect())
 }
 
-/// Reads records in parallel. Returns those recorded since a time or nobody knows when, and damaged ones.
+/// Reads records in parallel. Returns records since a time, records without a time, and damaged ones.
 fn read<'a>(
     storage: &Storage,
     entries: &[&'a Entry],

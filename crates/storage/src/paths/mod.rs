@@ -1,8 +1,9 @@
 //! The names of all files and directories of a storage.
 //!
-//! Pure functions from values to names, and back, without I/O. This file has the directories at the top, those of versions of
-//! computations and tasks, the names of the ledger and of revocations, which are digests of their contents, and those of runs,
-//! of files in their private directories, of their queues, and of suspended calls:
+//! Pure functions from values to names, and back, without I/O. This file has the directories at the top, the
+//! directories of versions of computations and tasks, and the names of runs, of files in their private directories, of
+//! their queues, and of suspended calls. It has the names of the ledger and of revocations, too, which are digests of
+//! their contents:
 //!
 //! ```text
 //! tmp/RUN/queue/CLASS/NUMBER      a ticket that waits for a worker with what CLASS asks for
@@ -69,7 +70,7 @@ pub(crate) const RUNS: &str = "tmp";
 /// The lease of the collection that takes results away now.
 pub(super) const GATE: &str = "tmp/collecting";
 
-/// The directories of the layout, besides those of computations and tasks.
+/// The directories of the layout, besides the directories of computations and tasks.
 pub(super) const ROOMS: [&str; 11] = [
     TASK_INPUTS,
     TABLES,
@@ -269,8 +270,8 @@ pub(crate) fn note(computation: &ComputationName, tree: &ObjectId, result: &Resu
 }
 
 impl ResultName {
-    /// The names of the two leases that all versions with the tree of a call share: that of the run that executes it in isolation,
-    /// and that of the run that trusts its tree. No result has them.
+    /// The names of the two leases that all versions with the tree of a call share. A run that executes it in isolation
+    /// holds the first, and a run that trusts its tree the second. No result has these names.
     pub(crate) fn of_all_versions(version: ComputationVersion<'_>, inputs: &[Digest]) -> [Self; 2] {
         let directory = format!("c_{}/commits", version.computation);
         let key = suspension_key(version, inputs);
@@ -319,7 +320,7 @@ pub fn ledger_file(contents: &Blake3) -> String {
     place(LEDGER, contents, LINES)
 }
 
-/// The contents that a file of this name in the ledger must have; `None` if it is no name of such a file.
+/// The contents that a file of this name in the ledger must have; `None` if the ledger has no such names.
 pub fn of_ledger_file(name: &str) -> Option<Blake3> {
     let (shard, rest) = name.strip_prefix(LEDGER)?.strip_prefix('/')?.split_once('/')?;
     let digits = [shard, rest.strip_suffix(LINES)?].concat();
@@ -401,7 +402,7 @@ impl FromStr for RunName {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
-        // The name must be that of a directory in `tmp/`.
+        // The name must fit a directory in `tmp/`.
         if text.contains(['/', '\0']) {
             return Err(());
         }
@@ -435,12 +436,12 @@ pub(crate) fn roots_file(directory: &str) -> String {
     format!("{directory}/uses")
 }
 
-/// The empty file beside that whose name says that it has at least so many bytes.
+/// The empty file beside the roots whose name says their minimum size in bytes.
 pub(crate) fn roots_size(directory: &str, size: usize) -> String {
     format!("{directory}/{ROOTS_SIZE}{size}")
 }
 
-/// The number of bytes that the name of such a file says; 0 if it is another file.
+/// The number of bytes in the name of such a file; 0 if it is another file.
 pub(crate) fn size_of_roots(file: &str) -> usize {
     file.strip_prefix(ROOTS_SIZE).and_then(|size| size.parse().ok()).unwrap_or_default()
 }

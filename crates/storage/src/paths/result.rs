@@ -34,7 +34,7 @@ const LONGEST: usize = LONGEST_FILE - ".json".len();
 pub(crate) enum Digits {
     /// Twelve, as in the specification.
     Short,
-    /// All forty, and a `d` after those of a directory, for a result whose short name is taken by another.
+    /// All forty, and a `d` after a directory's, for a result whose short name is taken by another.
     Full,
 }
 
@@ -131,14 +131,14 @@ impl ResultName {
         Some((Self::of_output(file)?, computation, number))
     }
 
-    /// Parses the name of a call: that of one of its outputs, or its short name.
+    /// Parses the name of a call: the name of one of its outputs, or its short name.
     pub fn of_call(text: &str) -> Option<Self> {
         let room = text.strip_prefix("c_")?.split('/').nth(2)?;
         let is_output = room.len() == 2 && room.bytes().all(|digit| digit.is_ascii_digit());
         if is_output { Self::of_output(text) } else { Self::of_short(text) }
     }
 
-    /// Parses the name of a job: that of one of its outputs, or its short name.
+    /// Parses the name of a job: the name of one of its outputs, or its short name.
     pub fn of_job(text: &str) -> Option<Self> {
         let room = text.strip_prefix("t_")?.split('/').nth(2)?;
         let is_output = room.len() == 2 && room.bytes().all(|digit| digit.is_ascii_digit());
@@ -262,8 +262,8 @@ pub(crate) fn linked<'a>(name: &str, target: &'a str) -> Option<&'a str> {
     (is_name && link_to(name, maker) == target).then_some(maker)
 }
 
-/// Splits the name of a file or directory into that of a value, and a path within that if it is a member:
-/// a name of a task input has three parts, and one of an output ends at the first part that does not go on.
+/// Splits the name of a file or directory into the name of a value, and a path in the value if it is a member. The name
+/// of a task input has three parts. The name of an output ends at the first part that does not go on.
 pub fn split_member(name: &str) -> (&str, Option<&str>) {
     let mut ends = name.match_indices('/').map(|(at, _)| at);
     let end = match name.get(..2) {
@@ -408,7 +408,7 @@ impl Entry {
         matches!(self, Self::Call(name) | Self::Job(name) if *name.directory == *directory)
     }
 
-    /// The name of the whole result: without a room, or that of the only file.
+    /// The name of the whole result: without a room, or the name of its only file.
     pub fn short(&self) -> String {
         match self {
             Self::Call(name) | Self::Job(name) | Self::Table(name) => name.short(),
@@ -426,7 +426,7 @@ impl Entry {
 }
 
 impl ResultName {
-    /// The rooms of a version's directory that have a file for a call, beside those of outputs.
+    /// The rooms of a version's directory that have a file for a call, except rooms of outputs.
     const ROOMS: [&str; 5] = [RECORDS, LOG, FAILED, LEASES, SUSPENDED];
 
     /// The call that a file of the storage belongs to: an output, a record, a log, or what is left of a failure.

@@ -171,7 +171,7 @@ struct NameLimits {
     inputs: usize,
 }
 
-/// Probes whether names can be as long as those of calls with many inputs.
+/// Probes whether names can be as long as calls with many inputs need.
 pub(super) fn long_names(site: &ProbeSite) -> Diagnosis {
     match longest(site) {
         Ok(longest) => diagnose_length(longest),

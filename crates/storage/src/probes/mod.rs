@@ -241,7 +241,7 @@ fn diagnose(made: Result<bool, &StorageError>, is_there: bool) -> Diagnosis {
         Ok(true) => Diagnosis::ok(probe, "the storage is not there yet, and can be made"),
         Ok(false) => Diagnosis::ok(probe, "directories and files can be made"),
         Err(error) => {
-            // Advice on what is in a storage helps nobody who has none.
+            // Advice on the contents of a storage does not help if there is no storage.
             let hint = error.hint().filter(|_| is_there || !error.is_behind_a_file());
             let hint =
                 hint.unwrap_or_else(|| "name a directory that can be made and written".to_owned());

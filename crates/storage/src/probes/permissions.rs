@@ -130,7 +130,7 @@ const PROTECTED: &str = "/proc/sys/fs/protected_hardlinks";
 /// The extended attribute with the access control list of a file.
 const ACCESS_LIST: &str = "system.posix_acl_access";
 
-/// The depth to which directories are checked: that of `c_NAME/CCID/record`.
+/// The depth to which directories are checked, as of `c_NAME/CCID/record`.
 const MAX_DEPTH: usize = 3;
 
 /// The greatest number of directories that are checked.

@@ -1,9 +1,10 @@
 //! Earlier attempts at a call: failures, logs and tombstones, which are never used as results; and suspensions.
 //!
 //! A suspended call has a place that stays between its attempts, and a file in an index by which other commits find it.
-//! The place exists before an `exec` is started that knows it, and until its outputs are published. So what was started elsewhere
-//! is found again, even if any process dies at any moment. The file of the index is made first, and removed last: one that leads
-//! nowhere means nothing. The log of a suspended call is that of all its attempts, one after the other.
+//! The place exists before an `exec` is started that knows it, and until its outputs are published. So what was started
+//! elsewhere is found again, even if any process dies at any moment. The file of the index is made first, and removed
+//! last: one that leads nowhere means nothing. The log of a suspended call has the logs of all its attempts, one after
+//! the other.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -96,8 +97,8 @@ impl<'a> Attempts<'a> {
         self.tail(name.room(FAILED), MAX_TAIL)
     }
 
-    /// Returns at most so many bytes of the log of a call that has succeeded or failed, and the size of the whole log in
-    /// bytes; nothing if it printed nothing.
+    /// Returns at most the last `most` bytes of the log of a call that has succeeded or failed, and the size of the
+    /// whole log in bytes; nothing if it printed nothing.
     pub fn log_end(
         &self,
         name: &ResultName,
@@ -178,7 +179,7 @@ impl Stage<'_> {
             recorded: Provenance::now(),
         };
         storage.records().put(&name.record_in(FAILED), &record)?;
-        // Only such a failure counts at another commit.
+        // Another commit uses a failure only if it is isolated and has an exit status.
         if record.failure.exit_status.is_some() && record.is_isolated() {
             storage.equivalents().note_version(call.version, name);
         }
@@ -297,7 +298,7 @@ pub enum FoundSuspension {
     Same(Box<Suspension>),
     /// It was begun with another isolation, and cannot be continued like this.
     Unlike(Box<Suspension>),
-    /// There is none.
+    /// The call is not suspended.
     Absent,
 }
 
@@ -407,7 +408,7 @@ impl<'a> Suspensions<'a> {
         Ok(place.is_some_and(|place| place.owner() == geteuid().as_raw()))
     }
 
-    /// Whether nobody but this user and root can change the record of a call.
+    /// Whether only this user and root can change the record of a call.
     pub fn is_out_of_reach(&self, name: &ResultName) -> bool {
         let place = self.storage.path(&name.suspended_place());
         is_out_of_reach(&place, geteuid().as_raw())
@@ -600,7 +601,7 @@ impl<'a> Suspensions<'a> {
 const COPY_PIECE: u64 = 1 << 20;
 
 impl Suspensions<'_> {
-    /// Keeps the log of an attempt that has ended, with those of the attempts before it.
+    /// Keeps the log of an attempt that has ended, with the logs of the attempts before it.
     pub fn keep_log(&self, name: &ResultName, stage: Stage<'_>) -> Result<()> {
         let stage = stage.doubtless()?.unwrap_or(stage);
         let root = &self.storage.root;

@@ -158,7 +158,7 @@ fn first_byte(
     }
 }
 
-/// The part of a line that some bytes begin with: `None` inside if they are none, and outside if they are no text.
+/// The part of a line that some bytes begin with. `Some(None)` if there are no bytes, `None` if they are not text.
 fn excerpt(bytes: &[u8]) -> Option<Option<String>> {
     if bytes.is_empty() {
         return Some(None);
@@ -263,7 +263,7 @@ impl Sealed<'_> {
         self.publish(call, name, precedence)
     }
 
-    /// Compares the outputs with those of a result that is away. If they differ, they are moved to quarantine.
+    /// Compares the outputs with the outputs of a result that is away. If they differ, they are moved to quarantine.
     pub(super) fn deviation(&self, recorded: &Outputs) -> Result<Option<Deviation>> {
         let pairs = recorded.files.iter().zip(&self.files).enumerate();
         let mut outputs = Vec::new();

@@ -81,7 +81,7 @@ impl Original<'_> {
 }
 
 impl FileHasher {
-    /// Looks at these files, of which many may be small: the digests of those are cached together.
+    /// Looks at these files. Digests of small files among them are cached together.
     pub(super) fn look_together<T>(&self, files: &[PathBuf], look: impl FnOnce() -> T) -> T {
         let Some(cache) = self.cache.as_ref().filter(|_| files.len() >= digests::MIN_FILES) else {
             return look();
@@ -120,14 +120,15 @@ impl FileHasher {
         })
     }
 
-    /// Returns a value of the storage by its cached digest, if it is a small file of those.
+    /// Returns a value of the storage by its cached digest, if it is one of these small files.
     pub(super) fn known_small_file(&self, seen: &ValueMetadata) -> Option<Published> {
         let ValueMetadata::File(metadata) = seen else { return None };
         let digest = self.small_digest(metadata.stat())?;
         Some(Published { digest, stamp: Stamp::Modified(metadata.modified_ns()) })
     }
 
-    /// Caches what is recorded of a value of the storage, of which the stat was taken before that time, if it is one of those files.
+    /// Caches the recorded digest of a value of the storage if it is one of these files. `taken` is not before its stat
+    /// was taken.
     pub(super) fn note_small_file(&self, seen: &ValueMetadata, taken: SystemTime, digest: Digest) {
         if let ValueMetadata::File(metadata) = seen
             && metadata.len() < digests::MIN_SIZE
@@ -207,9 +208,9 @@ impl FileHasher {
 
     /// Whether a value is still the published one.
     ///
-    /// Its stamp decides, if it has one: size and time stamp of a file, or those of all files of a directory. A value
-    /// is read only if its stamp differs, and a large one only once. Copying tools may cut a
-    /// time stamp to whole seconds, a clock may be wrong, and a user may `touch` a file.
+    /// Its stamp decides, if it has one: size and time stamp of a file, or of all files of a directory. A value is read
+    /// only if its stamp differs, and a large one only once. Copying tools may cut a time stamp to whole seconds, a
+    /// clock may be wrong, and a user may `touch` a file.
     pub(super) fn unchanged(
         &self,
         disk: &Disk,
@@ -412,7 +413,7 @@ mod tests {
     }
 
     impl CachedInput {
-        /// Opens the file so many milliseconds after its last change.
+        /// Opens the file this number of milliseconds after its last change.
         fn open_after(&self, ms: u64) -> Original<'_> {
             let mut original = self.storage.hasher.original(&self.file).unwrap();
             let FileStat { modified_ns, changed_ns, .. } = original.stat;

@@ -32,7 +32,7 @@ pub struct Call<'a> {
     pub version: ComputationVersion<'a>,
     /// Its inputs, in order.
     pub inputs: &'a [Digest],
-    /// The names of its outputs, in order: that of a directory ends in a slash.
+    /// The names of its outputs, in order. The name of a directory ends in a slash.
     pub outputs: &'a [String],
 }
 
@@ -90,9 +90,9 @@ pub struct Damage {
 pub(crate) enum CallState {
     /// The requested call, complete.
     Hit(Outputs),
-    /// The requested call, of which some outputs are deliberately not here, with the inode of the record.
+    /// The requested call, with the inode of the record. Some outputs are deliberately not here.
     Away(FileId, Outputs),
-    /// The requested call, of which some outputs are archives, in a storage that is only read.
+    /// The requested call, in a storage that is only read. Some outputs are archives.
     Archived(Outputs),
     /// Another call, whose name has the same shortened digits.
     Collision,
@@ -328,8 +328,8 @@ impl<'a> StoredCalls<'a> {
         })
     }
 
-    /// Moves outputs that are still in their stage to their places, if their record is the one under a name. Nothing is used, so it is all
-    /// the same how outputs without a record, and those of trusted trees, are treated.
+    /// Moves outputs that are still in their stage to their places, if their record is the one under a name. This uses
+    /// no outputs, so the rules for outputs without a record and for trusted trees do not matter.
     pub(super) fn finish(&self, name: &ResultName, staged: &CallRecord) -> Result<()> {
         if self.storage.records().read(&name.record())?.ok().as_ref() != Some(staged) {
             return Ok(());
@@ -459,7 +459,7 @@ impl<'a> StoredCalls<'a> {
     ///
     /// # Errors
     ///
-    /// Fails if it is neither in the stage nor in its place: nobody is told that it is there.
+    /// Fails if it is neither in the stage nor in its place: the caller must not report it as there.
     pub(crate) fn reveal(
         &self,
         waiting: &str,

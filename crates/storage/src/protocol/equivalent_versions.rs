@@ -215,8 +215,8 @@ impl Versions {
         Ok(taken.unwrap_or(true))
     }
 
-    /// Whether the results in a directory are of a version; `None` if there are none. Storages of
-    /// earlier versions of this program have no `version.json`.
+    /// Whether the results in a directory are of a version; `None` if there are no results. Storages of earlier
+    /// versions of this program have no `version.json`.
     fn recorded_calls_are_of(
         root: &Root,
         directory: &str,
@@ -225,7 +225,7 @@ impl Versions {
         let mut owns = None;
         let mut seen = 0;
         root.disk.visit_files(&root.path(&format!("{directory}/{RECORDS}")), |path| {
-            // Unreadable records, and those of newer versions, are skipped.
+            // Skips unreadable records, and records of newer versions of this program.
             let text = root.disk.read(path).ok().flatten().unwrap_or_default();
             owns = serde_json::from_slice::<CallRecord>(&text)
                 .ok()
@@ -309,7 +309,7 @@ impl Equivalent {
     }
 }
 
-/// Results and failures of other commits that stand for those of a call.
+/// Results and failures of other commits that stand for a call's own.
 #[derive(Clone, Copy, Debug)]
 pub struct Equivalents<'a> {
     storage: &'a Storage,

@@ -1,9 +1,10 @@
 //! Garbage collection roots: names that runs use, announced before they are looked up, so that they are not collected meanwhile; and the
 //! gate that a collection closes.
 //!
-//! A run appends the names that it uses to a file in its private directory, waits as long as the gate is closed, and then looks them
-//! up. A collection removes records, closes the gate, reads the roots, and only then takes files away. So one of the two notices
-//! the other before anything is taken away. The gate is a lease, so that of a collection that has died is open.
+//! A run appends the names that it uses to a file in its private directory, waits as long as the gate is closed, and
+//! then looks them up. A collection removes records, closes the gate, reads the roots, and only then takes files away.
+//! So one of the two notices the other before anything is taken away. The gate is a lease, so it is open once the
+//! collection has died.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
@@ -165,7 +166,7 @@ impl<'a> RootRegistry<'a> {
 }
 
 impl GcRoots {
-    /// Adds what a run has announced, of which some was added before. A line without an end is read again.
+    /// Adds the names in a run's announcements that were not added before. An incomplete last line is read again.
     fn add_announced(&mut self, run: RunName, announced: &[u8]) {
         let read = self.read.entry(run).or_default();
         let new = announced.get(*read..).unwrap_or_default();

@@ -251,7 +251,7 @@ impl CurrentRun {
         disk.write(file, format!("{}\n", self.name).as_bytes())
     }
 
-    /// Lets another file name the run: a file may only have so many links.
+    /// Lets another file name the run: the number of links to a file is limited.
     pub(super) fn renew_file(&self, disk: &Disk, file: &Path) -> Result<()> {
         let mut earlier = lock(&self.earlier);
         let new = file.with_extension("new");
@@ -336,8 +336,8 @@ impl CurrentRun {
     }
 }
 
-/// Whether a run is taken for dead because its last heartbeat is so much older than that of
-/// `since`, by the times of the file system.
+/// Whether a run is taken for dead because its last heartbeat is too much older than the heartbeat of `since`, by the
+/// times of the file system.
 pub(crate) fn is_timed_out(disk: &Disk, directory: &Path, since: &Path) -> bool {
     let last =
         modified_ns(disk, &heartbeat_file(directory)).or_else(|| modified_ns(disk, directory));
@@ -403,7 +403,7 @@ impl Executing {
             executions.calls.iter().map(|(stage, call)| format!("{stage} {call}\n")).collect();
         drop(executions);
         let new = directory.join("executing.new");
-        // Without the list, nobody can follow a log.
+        // Without the list, only following a log fails.
         let written = disk.write(&new, text.as_bytes());
         drop(written.and_then(|()| disk.rename(&new, &directory.join(EXECUTING))));
     }

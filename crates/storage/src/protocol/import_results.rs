@@ -1,4 +1,4 @@
-//! Results from elsewhere: they are published like those of an execution, but nothing was executed here.
+//! Results from elsewhere: they are published like results of an execution, but nothing was executed here.
 
 use super::call_lookup::{Call, Found, Outputs};
 use super::stored_values::{SharedContents, SharedValue};
@@ -164,7 +164,8 @@ impl<'a> Importer<'a> {
         Ok(if is_same { Import::Known } else { Import::Differs })
     }
 
-    /// Stores an output of a job from elsewhere that is one of its task inputs, texts, files or trees: its name is that of its contents.
+    /// Stores an output of a job from elsewhere that is one of its task inputs, texts, files or trees. It is named by
+    /// its contents.
     pub fn import_input(&self, file: &ExpectedFile, contents: &[u8]) -> Result<Import<()>> {
         let Some(value) = SharedValue::of(contents, &file.digest) else {
             return Ok(Import::Damaged);
@@ -181,7 +182,7 @@ impl<'a> Importer<'a> {
         Ok(if stored.file.name == file.name { Import::New(()) } else { Import::Differs })
     }
 
-    /// Whether contents from elsewhere are those of a task input.
+    /// Whether contents from elsewhere match a task input.
     pub fn accepts_input(&self, file: &ExpectedFile, contents: &[u8]) -> bool {
         SharedValue::of(contents, &file.digest).is_some()
     }
@@ -315,7 +316,7 @@ impl ImportedCall<'_> {
     }
 }
 
-/// Values of which nothing but the digest is known.
+/// Values without a known stamp.
 fn unstamped(files: &[JobOutput]) -> Vec<Stored> {
     files
         .iter()

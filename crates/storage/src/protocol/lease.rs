@@ -59,14 +59,15 @@ impl<'a> Leases<'a> {
         acquired.unwrap_or_else(|_| Ok(Lease { leases: *self, paths: Vec::new() }))
     }
 
-    /// Acquires the lease of a call, and those that other versions of its tree look at. Returns the run that executes it for one of
-    /// them now, if the result will serve this one.
+    /// Acquires the lease of a call, and the leases that other versions of its tree look at. Fails if a run executes it
+    /// for such a version now and the result will serve this one.
     ///
     /// A run that trusts trees begins with their lease: of two such runs, one has both leases, or has looked at both.
     ///
     /// # Errors
     ///
-    /// Returns the run that is to be waited for, and the name of its lease. Then none is held, so nobody waits with a lease.
+    /// Returns the run that is to be waited for, and the name of its lease. Then no lease is held, so no run waits with
+    /// a lease.
     pub fn acquire_for_tree(
         &self,
         name: &ResultName,

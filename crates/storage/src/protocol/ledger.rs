@@ -88,7 +88,7 @@ impl<'a> Ledger<'a> {
         Records::new(&self.storage.root).put(&signer_note(contents), note)
     }
 
-    /// Returns the note of who vouches for a file. A note that cannot be understood is none.
+    /// Returns the note of who vouches for a file. A note that cannot be understood does not count.
     pub fn signer(&self, contents: &Blake3) -> Result<Option<SignerNote>> {
         match Records::new(&self.storage.root).read(&signer_note(contents)) {
             Ok(RecordState::Valid(note)) => Ok(Some(note)),
@@ -193,8 +193,8 @@ impl RevocationIndex {
         })
     }
 
-    /// The first of these calls of a job, by their short names, that is among the revoked results of a storage, or of which any other
-    /// outputs are revoked, and the reason: the record of a job does not say which ones it was made from.
+    /// The first of these calls of a job, by their short names, that is among the revoked results of a storage, or has
+    /// any revoked outputs, and the reason. The record of a job does not say which outputs of a call it was made from.
     pub fn first_of<'a>(
         &'a self,
         calls: &'a [String],
@@ -206,7 +206,7 @@ impl RevocationIndex {
         })
     }
 
-    /// Whether there are none.
+    /// Whether there are no revocations.
     pub fn is_empty(&self) -> bool {
         self.of_result.is_empty()
     }

@@ -249,7 +249,7 @@ impl Storage {
         CallLogs::new(self)
     }
 
-    /// Results and failures of other commits that stand for those of a call.
+    /// Results and failures of other commits that stand for a call's own.
     pub const fn equivalents(&self) -> Equivalents<'_> {
         Equivalents::new(self)
     }

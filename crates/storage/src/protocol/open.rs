@@ -1,7 +1,7 @@
 //! Opening a storage: recognising it, suggesting one for a mistyped path, and recovery from killed runs.
 //!
-//! No file marks a storage, since those of the first implementation and of earlier versions have
-//! none. A storage is recognised by its contents, and a directory with other contents is refused.
+//! No file marks a storage, since storages of the first implementation and of earlier versions lack one. A storage is
+//! recognised by its contents, and a directory with other contents is refused.
 //!
 //! A killed run leaves its private directory in `tmp/`. The next run of the same host moves published outputs from there to
 //! their places, and removes the rest.
@@ -185,12 +185,12 @@ impl<'a> Availability<'a> {
         self.storage.root.disk.is_there()
     }
 
-    /// Waits until there is a storage at a path: one that another host has just made may not be visible yet. Calls a function
-    /// once if that is not at once, and gives up after a time.
+    /// Waits until there is a storage at a path: one that another host has just made may not be visible yet. If it is
+    /// not there at once, calls a function once. Gives up after a time.
     ///
     /// # Errors
     ///
-    /// Fails if there is none by then, or it may not be read.
+    /// Fails if it is not there by then, or may not be read.
     pub fn await_existing(
         path: &Path,
         time: Duration,
@@ -271,7 +271,7 @@ impl<'a> Availability<'a> {
 /// The beginnings of names of results.
 const OWNERS: [&str; 2] = ["c_", "t_"];
 
-/// Files that a new storage may hold: those of Git, and those of a new file system.
+/// Files that a new storage may hold: Git's, and a new file system's.
 const NOTHING: [&str; 4] = [".git", ".gitattributes", ".gitignore", "lost+found"];
 
 /// The greatest number of entries of a directory among which a similar name is looked for, and of similar ones that are looked into.

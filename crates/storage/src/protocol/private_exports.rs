@@ -1,7 +1,8 @@
 //! The place of exports that only one run uses: computations run from them without isolation, and open the files there by their paths.
 //!
-//! So nobody else may lead these paths elsewhere. The run's directory in the storage will do if others can write neither there nor in
-//! any directory above. Otherwise the exports are in the user's private directory or, if there is none, in the directory for temporary files.
+//! So no other user may redirect these paths. The run's directory in the storage will do if others can write neither
+//! there nor in any directory above. Otherwise the exports are in the user's private directory or, failing that, in the
+//! directory for temporary files.
 
 use std::sync::{Mutex, OnceLock};
 use std::{env, fs};
@@ -18,7 +19,7 @@ use crate::paths::RunName;
 /// The name of the directory with a directory for each run, among the user's private files.
 const EXPORTS: &str = "exports";
 
-/// The directory in that of the run.
+/// The directory in the run's directory.
 const OWN: &str = "own";
 
 /// The place of a run's own exports, once it is needed.
@@ -59,7 +60,7 @@ impl PrivateExports {
     }
 }
 
-/// Makes a directory of the run that nobody else can enter.
+/// Makes a directory of the run that only this user can enter.
 fn outside(run: &CurrentRun) -> Result<Root> {
     let name = run.name().to_string();
     let path = match own_directory(EXPORTS) {

@@ -37,7 +37,7 @@ pub struct Job<'a> {
     pub calls: Vec<&'a ResultName>,
 }
 
-/// The record of a job without the names of its calls, of which there may be many.
+/// The record of a job without the names of its calls, which may be many.
 #[derive(Deserialize)]
 #[expect(dead_code, reason = "a record without one of these is spoiled")]
 struct JobSummary {
@@ -190,7 +190,7 @@ impl<'a> Jobs<'a> {
     /// Whether the literals of a job are recorded, and have the same contents still.
     fn has_literals(&self, literals: Option<Vec<&JobOutput>>) -> Result<bool> {
         let Some(mut literals) = literals else { return Ok(false) };
-        // Only so many directories are open at a time.
+        // The number of open directories is limited, so files of one directory are taken together.
         literals.sort_unstable_by_key(|literal| &literal.file);
         let files: Vec<PathBuf> = literals.iter().map(|it| self.storage.path(&it.file)).collect();
         self.storage.hasher.look_together(&files, || {

@@ -83,7 +83,7 @@ pub struct AnswersRead {
 }
 
 impl AnswersRead {
-    /// Nothing was read yet. Messages are those of who has this key.
+    /// Nothing was read yet. Only messages by owners of this key count.
     pub fn new(key: SecretKey) -> Self {
         let (positions, codes, workers, stranger) = Default::default();
         Self { key, positions, codes, workers, stranger }
@@ -259,7 +259,7 @@ impl<'a> Runs<'a> {
         write_whole(&self.storage.root, &self.storage.run.name().worker_record(), &text)
     }
 
-    /// Begins to look for queues of these users, of which one of the keys is known.
+    /// Begins to look for queues of these users that use one of these keys.
     pub fn search_queues(&self, users: Vec<u32>, keys: Arc<[SecretKey]>) -> QueueSearch<'a> {
         QueueSearch {
             storage: self.storage,
@@ -400,8 +400,8 @@ impl<'a> ServedQueue<'a> {
         Ok(Some(ClaimedTicket { queue, number, class, key, contents }))
     }
 
-    /// Writes the codes of this worker, without which nobody believes a claim, unless the run has ended: directories above them are
-    /// not made, since they would be left.
+    /// Writes the codes of this worker, which its claims need to be accepted, unless the run has ended: directories
+    /// above them are not made, since they would be left.
     fn introduce(&self, codes: &str) -> Result<()> {
         let (root, worker) = (&self.storage.root, self.storage.run.name());
         let parts = [CLAIMS, &names(&self.run, worker)];
@@ -447,7 +447,7 @@ impl<'a> ServedQueue<'a> {
 }
 
 impl ClaimedTicket<'_> {
-    /// Writes the answer to it. If its run is gone, nobody needs to know.
+    /// Writes the answer to it. If its run is gone, no answer is needed.
     pub fn answer(&self, end: TicketEnd) -> Result<()> {
         let root = &self.queue.storage.root;
         let (run, worker) = (&self.queue.run, self.queue.storage.run.name());

@@ -1,8 +1,9 @@
 //! Stages: directories of executions, until their outputs are sealed: hashed and made read-only, with a record; and publishing,
 //! which makes them visible.
 //!
-//! All that `exec` can write is in a directory that no other user may enter: whatever modes it sets, no set-user-id program can be
-//! reached. Outputs leave it when their attributes are those of this run, and wait where all who share the storage can move them.
+//! All that `exec` can write is in a directory that no other user may enter: whatever modes it sets, no set-user-id
+//! program can be reached. Outputs leave it once they have this run's attributes, and wait where all who share the
+//! storage can move them.
 //!
 //! The link to the record is the commit point: it appears atomically under a free name, so one
 //! execution wins, and every other one discards its outputs. The winner's outputs then move from
@@ -185,7 +186,7 @@ impl<'a> Stage<'a> {
             })
     }
 
-    /// The path of a file of the call that nobody else can reach.
+    /// The path of a file of the call that no other user can reach.
     fn own(&self, ending: &str) -> PathBuf {
         let number = self.name.rsplit('/').next().unwrap_or_default();
         self.directory().join(format!("{number}{ending}"))
@@ -347,7 +348,8 @@ impl Drop for Stage<'_> {
     }
 }
 
-/// Returns the user who owns the stages in the directory of a run, if that is another one: nobody else may enter them, but root.
+/// Returns the user who owns the stages in the directory of a run, if that is another user: then only that user and
+/// root may enter them.
 pub(crate) fn other_owner(storage: &Storage, directory: &Path) -> Option<u32> {
     let disk = &storage.root.disk;
     let stages = disk.list(directory).unwrap_or_default();
@@ -571,7 +573,7 @@ impl StagedOutput<'_> {
 impl Sealed<'_> {
     /// Makes all outputs visible, or none. Returns the visible outputs.
     ///
-    /// They are those of another execution if that was faster, unless the new ones have precedence: then existing
+    /// If another execution was faster, its outputs are returned, unless the new ones have precedence: then existing
     /// outputs go to quarantine even if they are intact.
     ///
     /// # Errors

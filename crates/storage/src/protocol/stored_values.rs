@@ -82,10 +82,10 @@ impl Explain for MemberError {
     }
 }
 
-/// A directory of which members are read.
+/// A directory whose members are read.
 #[derive(Debug)]
 pub struct OpenedValue {
-    /// The directory; of a link, that which it leads to.
+    /// The directory; for a link, its target.
     directory: Stored,
     manifest: Manifest,
     /// The state in which it was found to be the recorded one; `None` if it is not stored yet.
@@ -213,8 +213,8 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Returns a member of a value. Symbolic links on the way are followed within it. The name of the member
-    /// goes on after that of the directory. Its stamp is that with which the directory was opened.
+    /// Returns a member of a value. Symbolic links on the way are followed within it. The name of the member begins
+    /// with the directory's name. Its stamp is the one with which the directory was opened.
     ///
     /// # Errors
     ///

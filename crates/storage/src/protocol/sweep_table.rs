@@ -143,8 +143,8 @@ impl<'a> Tables<'a> {
         }
     }
 
-    /// Reads the rows of a table as they are there, line by line, without comparing them with the record. Returns whether there
-    /// is such a file.
+    /// Reads the rows of a table as they are there, line by line, without comparing them with the record. Returns
+    /// whether the file exists.
     pub fn read_lines(&self, name: &ResultName, mut each: impl FnMut(&[u8])) -> Result<bool> {
         let path = self.storage.path(&name.output(0));
         let Some(text) = self.storage.root.disk.lines(&path)? else { return Ok(false) };
@@ -289,7 +289,7 @@ impl<'a> Tables<'a> {
         Ok(place)
     }
 
-    /// Returns the value at a path, read to its end; `None` if there is none.
+    /// Returns the value at a path, read to its end; `None` if it does not exist.
     fn found(&self, place: &Path) -> Result<Option<Published>> {
         let Storage { root, hasher, .. } = self.storage;
         match root.disk.see(place, &hasher.stop) {
@@ -465,7 +465,7 @@ impl Tables<'_> {
         if same { Ok(()) } else { Err(self.changed(value)) }
     }
 
-    /// Copies a directory of the storage. Its files become links to those of the original where that is possible.
+    /// Copies a directory of the storage. Its files become links to files of the original where that is possible.
     fn share_directory(&self, value: &Stored, to: &Path) -> Result<()> {
         let Storage { root, hasher, .. } = self.storage;
         let (from, _) = self.storage.inputs().verify_unchanged(value)?;

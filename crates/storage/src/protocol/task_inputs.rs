@@ -130,8 +130,8 @@ impl<'a> Inputs<'a> {
         })
     }
 
-    /// Returns the file of an input of which the digest may be known, or the one that it would have. With `store`, it is there
-    /// from then on.
+    /// Returns the file that an input has or would have. Its digest may be known. With `store`, it is there from then
+    /// on.
     ///
     /// # Errors
     ///
@@ -519,8 +519,8 @@ impl Inputs<'_> {
 
     /// Copies a user's directory into the storage, unless it is there already.
     ///
-    /// It is read once and copied meanwhile. But if the storage may have it, it is only read first; and if the
-    /// storage has an earlier version of it, files that have not changed become links to those of that.
+    /// It is read once and copied meanwhile. But if the storage may have it, it is only read first; and if the storage
+    /// has an earlier version of it, unchanged files become links to the files of that version.
     pub(super) fn store_directory(&self, path: &Path) -> Result<Input> {
         let Storage { root, hasher, .. } = self.storage;
         let scan = hasher.scan(path)?;

@@ -46,7 +46,7 @@ impl FailureFacts {
         }
     }
 
-    /// A failure of which only the reason is known.
+    /// A failure with only a known reason.
     pub fn of_reason(reason: impl Into<String>) -> Self {
         Self { reason: reason.into(), ..Self::default() }
     }

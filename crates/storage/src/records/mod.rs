@@ -50,8 +50,8 @@ pub const FORMAT: u32 = 3;
 
 /// The format of a record. Reading a record of an unknown format fails.
 ///
-/// Format 3 is that of records in a results repository, which do not say when, where and by whom. Of the others, format 2
-/// is that of records that name a directory, and all that name none have format 1.
+/// Records in a results repository have format 3: they do not say when, where and by whom. Other records have format 2
+/// if they name a directory, and else format 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Format(u32);
 
@@ -203,8 +203,8 @@ pub struct JobRecord<C = Vec<String>> {
     /// The literals that its workflow reads. Records of earlier versions of this program lack them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub literals: Option<Vec<JobOutput>>,
-    /// The ranges of these literals that are the files and texts of the commit: nobody need look at them again. In a results
-    /// repository, no record has them.
+    /// The ranges of these literals that are the files and texts of the commit. They need not be looked at again. In a
+    /// results repository, no record has them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub own: Vec<[usize; 2]>,
     /// Its outputs, in order.
@@ -373,7 +373,8 @@ impl<'a> Records<'a> {
         self.read_entry_in(RECORDS, entry)
     }
 
-    /// Reads the record of an entry. `None` if there is none, it is spoiled, or it does not belong to this name: `ce verify` reports that.
+    /// Reads the record of an entry. `None` if it is absent, spoiled, or does not belong to this name: `ce verify`
+    /// reports that.
     pub fn read_fitting(&self, entry: &Entry) -> Result<Option<Record>> {
         Ok(self.read_entry(entry)?.ok().filter(|record| entry.fits(record)))
     }
@@ -573,8 +574,8 @@ pub struct Tombstone<T> {
 }
 
 impl CallRecord {
-    /// The record for a results repository. `None` for what has no place there: adopted outputs, whose making nobody
-    /// knows, those of uncommitted changes, and those taken over because a tree was trusted.
+    /// The record for a results repository. `None` for outputs that have no place there: adopted ones, whose origin is
+    /// unknown, outputs of uncommitted changes, and outputs that were taken over because a tree was trusted.
     pub fn shared(&self) -> Option<Self> {
         let stays = self.dirty || self.has_trusted_tree();
         let isolation = self.origin.isolation().filter(|_| !stays)?.to_owned();
@@ -593,7 +594,7 @@ impl CallRecord {
         })
     }
 
-    /// Reads the record of a call in a results repository. `None` if the text is none.
+    /// Reads the record of a call in a results repository. `None` if the text is not such a record.
     pub fn of_shared(text: &[u8]) -> Option<Self> {
         let record: Self = serde_json::from_slice(text).ok()?;
         let is_shared = matches!(
@@ -634,7 +635,8 @@ impl Record {
         }
     }
 
-    /// Reads the record of a result in a results repository. `None` if the text is none, or does not belong to the name.
+    /// Reads the record of a result in a results repository. `None` if the text is not a record, or does not belong to
+    /// the name.
     pub fn of_shared(entry: &Entry, text: &[u8]) -> Option<Self> {
         let record = match entry {
             Entry::Call(_) => CallRecord::of_shared(text).map(Self::Call),
@@ -788,7 +790,7 @@ impl RevocationRecord {
     /// The version of the format.
     pub const FORMAT: u32 = 1;
 
-    /// Reads a revocation. `None` if the text is none, or of a later format.
+    /// Reads a revocation. `None` if the text is not a revocation, or of a later format.
     pub fn of_text(text: &[u8]) -> Option<Self> {
         let revocation: Self = serde_json::from_slice(text).ok()?;
         (revocation.revoked == Self::FORMAT).then_some(revocation)

@@ -287,7 +287,7 @@ impl Entry {
         let files = record.digests().enumerate();
         let files = files.map(|(number, digest)| self.expected_file(record, number, *digest));
         let mut files: Vec<ExpectedFile> = files.collect();
-        // A verification keeps those of millions of records.
+        // A verification keeps the files of millions of records.
         files.shrink_to_fit();
         files
     }

@@ -219,8 +219,8 @@ impl Origin {
         }
     }
 
-    /// The origin of outputs in another stage that are taken over from the result of this short name. `None` of adopted
-    /// outputs: nobody knows how they were made.
+    /// The origin of outputs in another stage that are taken over from the result of this short name. `None` for
+    /// adopted outputs: it is unknown how they were made.
     pub(crate) fn of_take_over(&self, stage: &str, from: String) -> Option<Self> {
         let (stage, taken_over) = (stage.to_owned(), Some(from));
         match self {
@@ -310,7 +310,7 @@ mod processor {
     use std::arch::is_x86_feature_detected as has;
     use std::arch::x86_64::__cpuid;
 
-    /// The levels are those of the x86-64 psABI, and both vendors the ones that libraries tell from each other.
+    /// The levels are defined by the x86-64 psABI. Libraries distinguish these two vendors.
     pub(super) fn kind() -> String {
         let is_v2 = has!("sse3") && has!("ssse3") && has!("sse4.1") && has!("sse4.2");
         let is_v2 = is_v2 && has!("popcnt") && has!("cmpxchg16b");

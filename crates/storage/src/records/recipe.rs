@@ -1,8 +1,8 @@
-//! The recipe of a table: what its bytes depend on, and what its name is the hash of.
+//! The recipe of a table: what its bytes depend on. Its hash is the name of the table.
 //!
-//! Lines of compact JSON. The first one has the rules of the sweep, each other one a row: the values of its
-//! point, and the outputs with their names and digests, or `null` if the point failed. Equal recipes are equal
-//! bytes. There may be a million rows, so they are written and read one by one, as those of a [`LongText`] are.
+//! Lines of compact JSON. The first one has the rules of the sweep, each other one a row: the values of its point, and
+//! the outputs with their names and digests, or `null` if the point failed. Equal recipes are equal bytes. There may be
+//! a million rows, so they are written and read one by one, like the rows of a [`LongText`].
 
 use std::io::{self, BufRead, BufWriter, Write};
 
@@ -144,7 +144,7 @@ impl<R: BufRead> RecipeReader<R> {
     ///
     /// # Errors
     ///
-    /// Fails if it cannot be read, or is not that of a recipe.
+    /// Fails if it cannot be read, or does not begin a recipe.
     pub fn begin(text: R) -> Result<Self, RecipeError> {
         let header = RecipeHeader::default();
         let mut reader = Self { text, line: 0, header, buffer: Vec::new() };
