@@ -32,7 +32,7 @@ fuzz_target!(|data: &[u8]| {
     let storage = Storage::open(&storage, Unrecorded::Refuse, Durability::Unsynced).unwrap();
     drop(Survey::new(&storage).leftovers().unwrap());
     let computation = computation();
-    let zero = Digest::of(b"0\n");
+    let zero = Digest::hash_bytes(b"0\n");
     let (version, inputs) = (ComputationVersion::from(&computation), [zero, zero]);
     let call = Call { version, inputs: &inputs, outputs: &computation.outputs };
     let Ok(Found::Absent { name, .. }) = storage.calls().find(call) else {

@@ -135,5 +135,5 @@ pub fn computation() -> Computation {
 
 /// What the inputs of that call contain.
 pub fn inputs() -> [Digest; 2] {
-    [Digest::of(b"17\n"), Digest::of(b"5\n")]
+    [Digest::hash_bytes(b"17\n"), Digest::hash_bytes(b"5\n")]
 }

@@ -158,7 +158,7 @@ impl Tool for ExportResults {
         let stop = Stop::watch().map_err(BeginError::new)?;
         let package = match self.export(storage, &results, &stop.asked) {
             Err(error)
-                if let Some(PackageError::Stopped) = error.of()
+                if let Some(PackageError::Stopped) = error.downcast_ref()
                     && let Some(signal) = stop.caught() =>
             {
                 say("ce", &PackageError::Stopped);

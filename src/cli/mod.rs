@@ -152,7 +152,9 @@ fn ended<T: Tool>(result: Result<Exit, Error>) -> ExitCode {
     match result {
         Ok(exit) => exit.into(),
         // Its terminal is gone.
-        Err(error) if error.of::<OutputError>().is_some() && ce_executor::has_hung_up() => {
+        Err(error)
+            if error.downcast_ref::<OutputError>().is_some() && ce_executor::has_hung_up() =>
+        {
             Exit::Interrupted(HANG_UP).into()
         }
         // The tool stopped at the closed pipe, as in `ce-sym | head`: its reader has enough.
@@ -166,7 +168,9 @@ fn ended<T: Tool>(result: Result<Exit, Error>) -> ExitCode {
 
 /// Whether nobody reads the standard output any more.
 fn is_broken_pipe(error: &Error) -> bool {
-    error.of::<OutputError>().is_some_and(|error| error.0.kind() == io::ErrorKind::BrokenPipe)
+    error
+        .downcast_ref::<OutputError>()
+        .is_some_and(|error| error.0.kind() == io::ErrorKind::BrokenPipe)
 }
 
 /// Prints an error, its causes, and what to try.
@@ -174,10 +178,11 @@ fn tell(program: &str, error: &Error) {
     let mut lines = vec![error.to_string()];
     // In a directory that does not exist any more, all other words about paths are misleading.
     let is_nowhere = env::current_dir().is_err_and(|it| it.kind() == io::ErrorKind::NotFound);
-    let load = error.of::<LoadError>().or_else(|| match error.of::<EditError>()? {
-        EditError::Load(error) => Some(error),
-        _ => None,
-    });
+    let load =
+        error.downcast_ref::<LoadError>().or_else(|| match error.downcast_ref::<EditError>()? {
+            EditError::Load(error) => Some(error),
+            _ => None,
+        });
     if let Some(LoadError::Problems { problems, warnings, .. }) = load {
         for problem in problems {
             lines.push(format!("  {problem}"));

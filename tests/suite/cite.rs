@@ -31,13 +31,13 @@ fn a_call_is_cited_as_the_job_that_it_is_an_output_of() {
     let lab = lab();
     let commit = lab.git("task", &["rev-parse", "HEAD"]);
     let ran = lab.unchanged(|| lab.run("ce", &["cite", "../storage", &output(&lab)]).exit(0));
-    let digest = Digest::of(b"22\n");
+    let digest = Digest::hash_bytes(b"22\n");
     for fact in [
         "Output sum of task task, version ",
         &commit,
         " of https://host/a_b.git, of 20",
         &format!("SHA-1 {}, BLAKE3 {}.", digest.sha1.full(), digest.blake3.full()),
-        &format!("Input x_{{1}}: SHA-1 {}", Digest::of(b"17\n").sha1.full()),
+        &format!("Input x_{{1}}: SHA-1 {}", Digest::hash_bytes(b"17\n").sha1.full()),
         "Results are in the repository https://host/results.git.",
         &format!("Made with CompEval {}.", env!("CARGO_PKG_VERSION")),
     ] {
@@ -50,7 +50,7 @@ fn a_call_is_cited_as_the_job_that_it_is_an_output_of() {
 fn bibtex_is_escaped() {
     let lab = lab();
     let ran = lab.run("ce", &["cite", "--format=bibtex", "../storage", &output(&lab)]).exit(0);
-    let key = &Digest::of(b"22\n").sha1.full()[..12];
+    let key = &Digest::hash_bytes(b"22\n").sha1.full()[..12];
     assert!(ran.stdout.starts_with(&format!("@misc{{compeval-{key},\n")), "{}", ran.stdout);
     for field in [
         "  title = {{Output sum of task task}},\n",

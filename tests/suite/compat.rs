@@ -152,7 +152,7 @@ fn an_evaluation_prints_and_stores_what_the_original_did() {
         fixture.printed(&ran, "ce-run.txt");
         for (name, sum) in fixture.original() {
             let contents = fs::read(fixture.storage().join(&name)).unwrap();
-            assert_eq!(Digest::of(&contents).sha1.full(), sum, "{name}");
+            assert_eq!(Digest::hash_bytes(&contents).sha1.full(), sum, "{name}");
         }
         fixture.printed(&fixture.run(&[]).exit(0), "ce-run-again.txt");
         fixture.printed(&fixture.run(&["-n"]).exit(0), "ce-run-again.txt");

@@ -456,7 +456,7 @@ pub(crate) fn snapshot(dir: &Path) -> String {
     let line = |entry: walkdir::DirEntry| {
         let (path, metadata) = (entry.path(), entry.metadata().unwrap());
         let contents = if metadata.is_file() { fs::read(path).unwrap() } else { Vec::new() };
-        let digest = compeval::digest::Digest::of(&contents).sha1.full();
+        let digest = compeval::digest::Digest::hash_bytes(&contents).sha1.full();
         let (mode, name) = (metadata.mode(), path.strip_prefix(dir).unwrap().display());
         format!("{mode:o} {}.{:09} {digest} {name}\n", metadata.mtime(), metadata.mtime_nsec())
     };

@@ -430,7 +430,7 @@ fn digests(values: &Value) -> HashSet<String> {
 }
 
 fn sha1(text: &str) -> String {
-    compeval::digest::Digest::of(text.as_bytes()).sha1.full()
+    compeval::digest::Digest::hash_bytes(text.as_bytes()).sha1.full()
 }
 
 #[test]

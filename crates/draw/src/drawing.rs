@@ -473,7 +473,7 @@ mod tests {
         let task = shared();
         let plan = Plan::new(&task);
         let name: StorageName = "tinputs/00/0123456789".parse().unwrap();
-        let (name, digest) = (name.to_string(), Digest::of(b"17"));
+        let (name, digest) = (name.to_string(), Digest::hash_bytes(b"17"));
         let file = Stored { name, digest, stamp: Stamp::Unknown };
         let files = Files {
             inputs: vec![Some(Input { file, there: true })],

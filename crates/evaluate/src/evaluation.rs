@@ -549,7 +549,7 @@ impl Evaluation {
         };
         let path = self.storage.path(&file.name);
         let contents = read(&InputSource::File(path.clone()))?;
-        match Digest::of(&contents) == file.digest {
+        match Digest::hash_bytes(&contents) == file.digest {
             true => Ok(Some(contents)),
             false => Err(StorageError::Changed(path).into()),
         }

@@ -396,7 +396,7 @@ fn read_points<'a>(evaluator: &Evaluator<'a>, id: CallId) -> CallStep<'a> {
         Ok(None) => return CallStep::Ended(Outcome::Absent(unknown(), Absence::Missing(None))),
         Err(error) => return CallStep::Ended(Outcome::failed(unknown(), error)),
     };
-    match sweep::read(SheetFormat::of(&contents), &contents) {
+    match sweep::read(SheetFormat::detect(&contents), &contents) {
         Ok(points) => CallStep::Expand(PlanGrowth::Points(points)),
         Err(problems) => {
             let sheet = sheet_words(evaluation, source);

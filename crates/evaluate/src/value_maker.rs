@@ -329,7 +329,7 @@ impl ValueMaker<'_> {
         let key = match large {
             [] => tree.clone(),
             // No tree has this id.
-            _ => Blake3::of(version.join("\n").as_bytes())
+            _ => Blake3::hash_bytes(version.join("\n").as_bytes())
                 .full()
                 .parse()
                 .map_err(|error: ObjectIdError| ValueError::Git(error.into()))?,
@@ -380,7 +380,7 @@ impl ValueMaker<'_> {
         let read = File::open(&path).and_then(|it| it.take(most).read_to_end(&mut contents));
         match read {
             Err(source) => Err(StorageError::Io { doing: "read", path, source }.into()),
-            Ok(_) if file.digest.size < most && Digest::of(&contents) != file.digest => {
+            Ok(_) if file.digest.size < most && Digest::hash_bytes(&contents) != file.digest => {
                 Err(StorageError::Changed(path).into())
             }
             Ok(_) => Ok(contents),
@@ -456,7 +456,7 @@ pub fn export_tree(
 fn entry(TreeFile { path, kind }: &TreeFile) -> ManifestEntry<Digest> {
     let bytes = |path: &Path| path.as_os_str().as_bytes().into();
     let file = |contents: &[u8], executable| {
-        let contents = Digest::of(contents);
+        let contents = Digest::hash_bytes(contents);
         EntryKind::File { contents, executable }
     };
     let kind = match kind {

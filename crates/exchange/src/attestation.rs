@@ -383,7 +383,7 @@ impl LedgerFile {
     /// Its contents, and what they attest. `None` if they do not belong to the name, or cannot be understood.
     fn read(&self, mirror: &Mirror) -> Result<Option<ReadFile>, ResultsError> {
         let text = mirror.contents(&self.id, Ledger::MAX_BYTES)?;
-        let text = text.filter(|text| Blake3::of(text) == self.contents);
+        let text = text.filter(|text| Blake3::hash_bytes(text) == self.contents);
         Ok(text.and_then(|text| parse(&text).map(|found| (text, found))))
     }
 }
@@ -437,7 +437,7 @@ mod tests {
     fn each_signer_counts_once_and_all_that_is_unsigned_counts_once() {
         let dir = tempfile::tempdir().unwrap();
         let storage = Storage::open(dir.path(), Unrecorded::Adopt, Durability::Unsynced).unwrap();
-        let (same, other) = (Digest::of(b"same"), Digest::of(b"other"));
+        let (same, other) = (Digest::hash_bytes(b"same"), Digest::hash_bytes(b"other"));
         let record = record(&same);
         let attested = || Attestations::read(&storage).unwrap().of(&record);
         assert_eq!(
@@ -486,7 +486,7 @@ mod tests {
 
     #[test]
     fn kinds_of_hosts_count_where_signers_say_so() {
-        let (same, other) = (Digest::of(b"same"), Digest::of(b"other"));
+        let (same, other) = (Digest::hash_bytes(b"same"), Digest::hash_bytes(b"other"));
         let [intel, amd, arm] =
             ["x86_64-v4-intel", "x86_64-v3-amd", "aarch64"].map(|it| HostKind::named(it).unwrap());
         let attested = |said: &[(Attester, Option<&HostKind>, Option<&Digest>)]| {

@@ -105,7 +105,7 @@ pub struct AuditFinding {
 /// Returns the identity of a recorded call, which is the same in all storages.
 pub fn call_identity(record: &CallRecord) -> Blake3 {
     let CallRecord { computation, tree, inputs, .. } = record;
-    Blake3::of(&json(&CallIdentity { computation, tree, inputs }))
+    Blake3::hash_bytes(&json(&CallIdentity { computation, tree, inputs }))
 }
 
 /// Writes evidence of audits into the ledger of a storage. `by` is how the one who executed the calls wants to be called.
@@ -250,8 +250,8 @@ impl LedgerLine {
         let Self { id, outputs, host_kind, end, machine, .. } = self;
         let execution = (id, outputs, host_kind);
         let facts = (end.is_some() || machine.is_some()).then_some((end, machine));
-        let with_facts = facts.map(|facts| Blake3::of(&json(&(execution, facts))));
-        let execution = Blake3::of(&json(&execution));
+        let with_facts = facts.map(|facts| Blake3::hash_bytes(&json(&(execution, facts))));
+        let execution = Blake3::hash_bytes(&json(&execution));
         [execution, with_facts.unwrap_or(execution)]
     }
 }
@@ -308,8 +308,8 @@ mod tests {
     fn line(call: &str) -> Vec<u8> {
         json(&LedgerLine {
             call: call.to_owned(),
-            id: Blake3::of(call.as_bytes()),
-            outputs: Some(vec![Digest::of(b"x")]),
+            id: Blake3::hash_bytes(call.as_bytes()),
+            outputs: Some(vec![Digest::hash_bytes(b"x")]),
             failed: None,
             seconds: 1.5,
             peak_bytes: 1024,

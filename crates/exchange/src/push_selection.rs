@@ -299,7 +299,7 @@ impl<'a> Selection<'a> {
     /// Writes a file of the ledger.
     fn add_ledger(&mut self, file: Option<Vec<u8>>) -> Result<(), ResultsError> {
         if let Some((text, writer)) = file.zip(self.writer.as_mut()) {
-            let path = ledger_file(&Blake3::of(&text));
+            let path = ledger_file(&Blake3::hash_bytes(&text));
             let written = writer.file(&text).and_then(|id| {
                 self.files.insert(&path, &id)?;
                 Ok(id)

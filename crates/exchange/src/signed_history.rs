@@ -48,7 +48,7 @@ impl Signers {
             keys.push(0);
             keys.extend(revoked);
         }
-        Ok(Self { file: real, keys: Blake3::of(&keys) })
+        Ok(Self { file: real, keys: Blake3::hash_bytes(&keys) })
     }
 }
 

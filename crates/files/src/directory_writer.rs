@@ -371,7 +371,7 @@ mod tests {
         writer.write("file", "one").unwrap();
         assert!(writer.write("file", "two").is_err());
         writer.replace("file", b"two").unwrap();
-        assert_eq!(writer.digest("file"), Some(Digest::of(b"two")));
+        assert_eq!(writer.digest("file"), Some(Digest::hash_bytes(b"two")));
         assert_eq!(fs::read_dir(dir.path().join("top")).unwrap().count(), 2);
     }
 }

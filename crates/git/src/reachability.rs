@@ -200,7 +200,7 @@ impl ReachableSet {
                 if let Some(pointer) = LfsPointer::parse(contents) {
                     found.extend(wanted.iter().filter(|it| it.size == pointer.size));
                 }
-                let digest = Digest::of(contents);
+                let digest = Digest::hash_bytes(contents);
                 found.extend(wanted.get(&digest));
             });
             read.map_err(|error| UnreadableRepository::new(&dir, error))?;

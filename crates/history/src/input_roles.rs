@@ -249,7 +249,7 @@ pub(super) fn levels(
         seen.resize_with(row.values.len().max(seen.len()), HashMap::new);
         for (seen, text) in seen.iter_mut().zip(row.values) {
             if sizes.contains(&(text.len() as u64 + 1)) && !seen.contains_key(&text) {
-                let digest = Digest::of(format!("{text}\n").as_bytes());
+                let digest = Digest::hash_bytes(format!("{text}\n").as_bytes());
                 seen.insert(text, digest);
             }
         }
@@ -447,14 +447,19 @@ fn by_contents(texts: &[Vec<String>]) -> Vec<HashMap<Digest, u32>> {
     texts
         .iter()
         .map(|texts| {
-            texts.iter().map(|text| Digest::of(format!("{text}\n").as_bytes())).zip(0..).collect()
+            texts
+                .iter()
+                .map(|text| Digest::hash_bytes(format!("{text}\n").as_bytes()))
+                .zip(0..)
+                .collect()
         })
         .collect()
 }
 
 /// Whether a level with this text has these contents.
 fn is_level(text: &str, digest: &Digest) -> bool {
-    digest.size == text.len() as u64 + 1 && Digest::of(format!("{text}\n").as_bytes()) == *digest
+    digest.size == text.len() as u64 + 1
+        && Digest::hash_bytes(format!("{text}\n").as_bytes()) == *digest
 }
 
 /// Adds the levels of points to a result's levels. Returns whether the result's levels changed.

@@ -102,7 +102,7 @@ impl Blake3 {
     pub const BYTES: usize = blake3::OUT_LEN;
 
     /// Returns the hash of contents that are at hand.
-    pub fn of(contents: &[u8]) -> Self {
+    pub fn hash_bytes(contents: &[u8]) -> Self {
         Self(*blake3::hash(contents).as_bytes())
     }
 
@@ -151,7 +151,7 @@ impl fmt::Debug for Blake3 {
 
 impl Digest {
     /// Returns the digest of contents that are at hand.
-    pub fn of(contents: &[u8]) -> Self {
+    pub fn hash_bytes(contents: &[u8]) -> Self {
         let mut hasher = Hasher::default();
         hasher.update(contents);
         hasher.finish()
@@ -377,7 +377,7 @@ mod tests {
 
     #[test]
     fn digests_are_the_well_known_ones() {
-        let digest = Digest::of(b"abc");
+        let digest = Digest::hash_bytes(b"abc");
         assert_eq!(digest.sha1.full(), "a9993e364706816aba3e25717850c26c9cd0d89d");
         assert_eq!(digest.sha1.short(), "a9993e364706");
         assert_eq!(
@@ -389,7 +389,7 @@ mod tests {
 
     #[test]
     fn all_digits_are_read_and_nothing_else() {
-        let Digest { sha1, blake3, .. } = Digest::of(b"abc");
+        let Digest { sha1, blake3, .. } = Digest::hash_bytes(b"abc");
         assert_eq!(Sha1::from_digits(sha1.full().as_bytes()), Some(sha1));
         assert_eq!(Blake3::from_digits(blake3.full().as_bytes()), Some(blake3));
         assert_eq!(Sha1::from_digits(blake3.full().as_bytes()), None);
@@ -401,7 +401,7 @@ mod tests {
         let mut hasher = Hasher::default();
         hasher.update(b"a");
         hasher.update(b"bc");
-        assert_eq!(hasher.finish(), Digest::of(b"abc"));
+        assert_eq!(hasher.finish(), Digest::hash_bytes(b"abc"));
     }
 
     #[test]
@@ -410,7 +410,7 @@ mod tests {
             let contents: Vec<u8> = (0..size).map(|at| (at % 251) as u8).collect();
             let mut rest = contents.as_slice();
             let digest = hash_in_two_threads(|piece| io::Read::read(&mut rest, piece)).unwrap();
-            assert_eq!(digest, Some(Digest::of(&contents)));
+            assert_eq!(digest, Some(Digest::hash_bytes(&contents)));
         }
     }
 
@@ -426,7 +426,8 @@ mod tests {
 
     #[test]
     fn two_inputs_share_twelve_digits_and_are_told_apart() {
-        let (one, other) = (Digest::of(b"input 11405692\n"), Digest::of(b"input 27966124\n"));
+        let (one, other) =
+            (Digest::hash_bytes(b"input 11405692\n"), Digest::hash_bytes(b"input 27966124\n"));
         assert_eq!(one.sha1.short(), other.sha1.short());
         assert_ne!(one, other);
     }

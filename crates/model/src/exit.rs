@@ -90,7 +90,7 @@ impl Error {
     }
 
     /// The error itself, if it is of this type.
-    pub fn of<E: error::Error + 'static>(&self) -> Option<&E> {
+    pub fn downcast_ref<E: error::Error + 'static>(&self) -> Option<&E> {
         let error: &(dyn error::Error + 'static) = &*self.0;
         error.downcast_ref()
     }

@@ -81,7 +81,7 @@ const LEAST: usize = 2;
 
 impl FileFormat {
     /// Returns the format of contents, by the name of their file and by themselves.
-    pub fn of(name: &str, contents: &[u8]) -> Self {
+    pub fn detect(name: &str, contents: &[u8]) -> Self {
         if let Some((_, kind)) = PICTURES.iter().find(|(begin, _)| contents.starts_with(begin)) {
             return Self::Picture(kind);
         }
@@ -139,7 +139,7 @@ impl FileFormat {
         let named = TYPES.iter().find(|(known, _)| known.eq_ignore_ascii_case(suffix));
         match named {
             Some((_, kind)) => kind,
-            None => contents().map_or(UNKNOWN, |it| Self::of(name, &it).media_type()),
+            None => contents().map_or(UNKNOWN, |it| Self::detect(name, &it).media_type()),
         }
     }
 }
@@ -208,11 +208,11 @@ mod tests {
             ("a", "a\0b", FileFormat::Other),
             ("a", "", FileFormat::Text),
         ] {
-            assert_eq!(FileFormat::of(name, contents.as_bytes()), format, "{contents}");
+            assert_eq!(FileFormat::detect(name, contents.as_bytes()), format, "{contents}");
         }
-        let png = FileFormat::of("a", b"\x89PNG\r\n\x1a\nrest");
+        let png = FileFormat::detect("a", b"\x89PNG\r\n\x1a\nrest");
         assert_eq!((png.media_type(), png.suffix()), ("image/png", "png"));
-        assert_eq!(FileFormat::of("a", b"\xff\xfe"), FileFormat::Other);
+        assert_eq!(FileFormat::detect("a", b"\xff\xfe"), FileFormat::Other);
     }
 
     #[test]

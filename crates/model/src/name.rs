@@ -288,7 +288,7 @@ pub fn file_name(text: &str) -> String {
         }
     }
     if name.len() > LONGEST_FILE_NAME {
-        let hash = Digest::of(text.as_bytes()).sha1.full();
+        let hash = Digest::hash_bytes(text.as_bytes()).sha1.full();
         name.truncate(LONGEST_FILE_NAME - hash.len() - 1);
         name = format!("{name}-{hash}");
     }

@@ -107,7 +107,7 @@ impl AuditSample {
     pub(super) fn chosen(self, names: &[String], seed: u64) -> Vec<bool> {
         let mut ranked: Vec<(Blake3, usize)> = Vec::with_capacity(names.len());
         for (at, name) in names.iter().enumerate() {
-            ranked.push((Blake3::of(format!("{seed} {name}").as_bytes()), at));
+            ranked.push((Blake3::hash_bytes(format!("{seed} {name}").as_bytes()), at));
         }
         ranked.sort_unstable_by_key(|(rank, at)| (rank.full(), *at));
         let mut chosen = vec![false; names.len()];
@@ -549,7 +549,7 @@ impl AuditPlanner<'_> {
         }
         let evaluation = match evaluation {
             Ok(evaluation) => evaluation,
-            Err(error) if error.of::<StorageError>().is_some() => return Err(error),
+            Err(error) if error.downcast_ref::<StorageError>().is_some() => return Err(error),
             Err(error) => return Ok(Err(NotAudited::Task(error.to_string()))),
         };
         match look_only(&evaluation, self.session.jobs()) {

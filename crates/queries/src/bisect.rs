@@ -527,12 +527,12 @@ fn judgement(commit: &ObjectId, status: Status) -> Result<CommitVerdict, Error> 
 
 /// Whether there is no task at a commit that could be evaluated.
 fn is_no_task(error: &Error) -> bool {
-    matches!(error.of(), Some(LoadError::Problems { .. } | LoadError::NoTaskAt { .. }))
+    matches!(error.downcast_ref(), Some(LoadError::Problems { .. } | LoadError::NoTaskAt { .. }))
 }
 
 /// Whether the task of a commit takes other inputs.
 fn lacks_input(error: &Error) -> bool {
-    matches!(error.of(), Some(InputError::NoInput { .. }))
+    matches!(error.downcast_ref(), Some(InputError::NoInput { .. }))
 }
 
 #[cfg(test)]

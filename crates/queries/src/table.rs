@@ -282,7 +282,7 @@ fn all_points(evaluation: &Evaluation, call: CallId, rules: &Sweep) -> Option<Sw
         [] => None,
         [sheet, ..] => {
             let contents = evaluation.contents(*sheet).ok()??;
-            Some(sweep::read(SheetFormat::of(&contents), &contents).ok()?)
+            Some(sweep::read(SheetFormat::detect(&contents), &contents).ok()?)
         }
     };
     Some(sweep::all_points(&rules.product, computed))

@@ -22,7 +22,7 @@ fn an_input_that_is_not_given_is_told_with_what_to_try() {
     let other = bind(&lab, &[None]);
     for (input, result) in [("kind", named), ("x", other)] {
         let error = result.unwrap_err();
-        assert!(matches!(error.of(), Some(InputError::NotGiven(_))), "{error:?}");
+        assert!(matches!(error.downcast_ref(), Some(InputError::NotGiven(_))), "{error:?}");
         assert_eq!(
             error.to_string(),
             format!("the input {input} is not given, and has no default")

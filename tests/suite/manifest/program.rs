@@ -29,7 +29,7 @@ fn the_manifest_is_printed_or_its_hashes() {
         .exit(0)
         .prints("manifest.txt")
         .stdout;
-    let Digest { sha1, blake3, .. } = Digest::of(text.as_bytes());
+    let Digest { sha1, blake3, .. } = Digest::hash_bytes(text.as_bytes());
     let ran = lab.run("ce", &["show", "--manifest", "--digest", "../data/values/"]).exit(0);
     assert_eq!(ran.stdout, format!("sha1 {}\nblake3 {}\n", sha1.full(), blake3.full()));
     assert_eq!(ran.stderr, "");

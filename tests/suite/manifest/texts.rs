@@ -56,7 +56,8 @@ fn reference(dir: &Path) -> Vec<u8> {
             let target = fs::read_link(entry.path()).unwrap();
             format!("link {}\t", spelled(target.as_os_str().as_bytes()))
         } else if metadata.is_file() {
-            let Digest { size, sha1, blake3, .. } = Digest::of(&fs::read(entry.path()).unwrap());
+            let Digest { size, sha1, blake3, .. } =
+                Digest::hash_bytes(&fs::read(entry.path()).unwrap());
             let word = if metadata.permissions().mode() & 0o100 == 0 { "file" } else { "exec" };
             format!("{word} {size} {sha1:?} {blake3:?} ")
         } else if fs::read_dir(entry.path()).unwrap().next().is_none() {
@@ -103,7 +104,11 @@ fn the_manifest_of_a_directory_is_what_the_documentation_says() {
         let expected = reference(dir.path());
         assert_eq!(shown(&text), shown(&expected), "seed {seed}");
         let bytes = Some(manifest.bytes());
-        assert_eq!(manifest.digest(), Digest { bytes, ..Digest::of(&expected) }, "seed {seed}");
+        assert_eq!(
+            manifest.digest(),
+            Digest { bytes, ..Digest::hash_bytes(&expected) },
+            "seed {seed}"
+        );
         assert_eq!(Manifest::parse(&text), Ok(manifest), "seed {seed}");
     }
 }

@@ -53,7 +53,7 @@ fn a_configured_storage_need_not_be_given() {
 fn a_text_is_stored_as_a_file_with_a_newline() {
     let lab = lab();
     lab.run("ce-run", &["../storage", "-p", "x=a b=c", "-p", "y="]).exit(1);
-    let digest = compeval::digest::Digest::of(b"a b=c\n").sha1.short();
+    let digest = compeval::digest::Digest::hash_bytes(b"a b=c\n").sha1.short();
     let file = lab.path(&format!("storage/tinputs/{}/{}", &digest[..2], &digest[2..]));
     assert_eq!(fs::read(file).unwrap(), b"a b=c\n");
     lab.run("ce", &["verify", "../storage"]).exit(0);

@@ -89,7 +89,7 @@ fn records_match_their_files() {
         let record: Value = serde_json::from_slice(text).unwrap();
         for (number, output) in record["outputs"].as_array().unwrap().iter().enumerate() {
             let file = name.replace("/record/", &format!("/{number:02}/")).replace(".json", "");
-            let digest = serde_json::to_value(Digest::of(&storage[&file])).unwrap();
+            let digest = serde_json::to_value(Digest::hash_bytes(&storage[&file])).unwrap();
             for key in ["sha1", "blake3", "size"] {
                 assert_eq!(output[key], digest[key], "{key} of {file}");
             }

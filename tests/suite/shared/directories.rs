@@ -163,7 +163,7 @@ fn a_record_of_a_directory_that_no_file_system_has_is_refused() {
     let lab = directories();
     lab.ce_run(&[]).exit(0);
     push(&lab, &[], "storage", "results.git").exit(0);
-    let file = Digest::of(b"evil\n");
+    let file = Digest::hash_bytes(b"evil\n");
     let (sha1, blake3) = (file.sha1.full(), file.blake3.full());
     for lines in [
         format!("file 5 {sha1} {blake3} ../evil\n"),
@@ -174,7 +174,7 @@ fn a_record_of_a_directory_that_no_file_system_has_is_refused() {
         format!("file 5 {sha1} {blake3} a/evil\ndir {}\n", "a".repeat(300)),
     ] {
         let text = format!("compeval directory 1\n{lines}");
-        let digest = Digest::of(text.as_bytes());
+        let digest = Digest::hash_bytes(text.as_bytes());
         forge(&lab, |results| {
             let record = find(results, "/record/");
             let mut json: serde_json::Value =

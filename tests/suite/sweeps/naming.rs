@@ -137,7 +137,7 @@ fn texts_without_their_names_are_numbered_and_others_are_left_out() {
     // The names are not known any more, and what was changed is not believed.
     fs::remove_dir_all(lab.path("storage/trees")).unwrap();
     let changed = output_of(&lab, "join", &json!({"00": "one line"}));
-    let file = Digest::of(b"one line\n").sha1.full()[..12].to_owned();
+    let file = Digest::hash_bytes(b"one line\n").sha1.full()[..12].to_owned();
     let file = lab.path("storage/tinputs").join(&file[..2]).join(&file[2..]);
     fs::remove_file(&file).unwrap();
     fs::write(&file, "two line\n").unwrap();

@@ -59,7 +59,7 @@ fn output_in(
     level: &str,
     number: usize,
 ) -> Result<Stored, StorageError> {
-    let input = Digest::of(format!("{level}\n").as_bytes()).sha1.short();
+    let input = Digest::hash_bytes(format!("{level}\n").as_bytes()).sha1.short();
     let versions = place.join("c_make").read_dir().unwrap();
     let mut versions = versions.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let version = versions.find(|name| name != "commits").unwrap();

@@ -74,7 +74,7 @@ fn of_many_outputs_the_first_are_listed() {
     let storage = open(&lab);
     let mut recipe = RecipeWriter::begin(Vec::new(), &RecipeHeader::default()).unwrap();
     for number in 0..1002 {
-        let digest = Digest::of(&[number as u8, (number >> 8) as u8]);
+        let digest = Digest::hash_bytes(&[number as u8, (number >> 8) as u8]);
         let name = format!("c_gone/0123456789ab/00/{number}");
         // Points that share a call count once.
         recipe.row([], [(&*name, &digest)]).unwrap();

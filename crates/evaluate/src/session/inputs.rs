@@ -206,7 +206,7 @@ pub(super) fn texts<'a>(sources: impl Iterator<Item = &'a InputSource>) -> Texts
                 .and_then(|_| fs::read(path).ok()),
         };
         if let Some(contents) = contents.filter(|it| it.len() <= MAX_TEXT + 1) {
-            texts.insert(Digest::of(&contents), contents);
+            texts.insert(Digest::hash_bytes(&contents), contents);
         }
     }
     texts

@@ -324,7 +324,7 @@ impl PointsFile {
     /// Fails if the file is wrong, or has no points.
     pub fn points(&self, dir: &Path, task: &Task) -> Result<Factor, Error> {
         let path = self.shown.clone();
-        let points = match SheetFormat::of(&self.contents) {
+        let points = match SheetFormat::detect(&self.contents) {
             SheetFormat::Ndjson | SheetFormat::JsonArray => self.parameters(dir, task)?,
             format => sweep::read(format, &self.contents)
                 .map_err(|problems| RangeError::Points { path: path.clone(), problems })?,
@@ -476,7 +476,7 @@ pub fn find_jobs(
     let (points, mut outputs) = (points_of(task), Vec::new());
     for point in points.iter() {
         let inputs =
-            job_inputs(ranged, point, &given, |text| Ok(Digest::of(&text_contents(text))))?;
+            job_inputs(ranged, point, &given, |text| Ok(Digest::hash_bytes(&text_contents(text))))?;
         let inputs: Vec<Digest> = inputs.into_iter().map(|(_, digest)| digest).collect();
         match storage.jobs().find(version, &inputs)? {
             Some(found) => outputs.push(found),

@@ -201,6 +201,6 @@ fn read_sheet(trees: &Trees, file: &TaskFile) -> Result<SweepPoints, Error> {
         InputSource::File(path) => fs::read(path)
             .map_err(|source| InputError::OwnFile { path: sheet.clone(), source: source.into() })?,
     };
-    let points = sweep::read(SheetFormat::of(&contents), &contents);
+    let points = sweep::read(SheetFormat::detect(&contents), &contents);
     Ok(points.map_err(|problems| PointsError::Sheet { sheet, problems })?)
 }

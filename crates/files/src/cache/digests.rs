@@ -119,7 +119,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let cache = Cache::at(dir.path().to_owned());
         assert_eq!(look_up(&cache, &STAT), None);
-        let digest = Digest { size: MIN_SIZE, ..Digest::of(b"large") };
+        let digest = Digest { size: MIN_SIZE, ..Digest::hash_bytes(b"large") };
         insert(&cache, &STAT, digest);
         assert_eq!(look_up(&cache, &STAT), Some(digest));
         for other in [
@@ -145,8 +145,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let cache = Cache::at(dir.path().to_owned());
         let [one, other] = ["1", "2"].map(|end| format!("{:0<39}{end}", "ab").parse().unwrap());
-        insert_tree(&cache, &one, Digest::of(b"tree"));
-        assert_eq!(look_up_tree(&cache, &one), Some(Digest::of(b"tree")));
+        insert_tree(&cache, &one, Digest::hash_bytes(b"tree"));
+        assert_eq!(look_up_tree(&cache, &one), Some(Digest::hash_bytes(b"tree")));
         assert_eq!(look_up_tree(&cache, &other), None);
     }
 
@@ -155,7 +155,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let cache = Cache::at(dir.path().to_owned());
         let small = FileStat { size: MIN_SIZE - 1, ..STAT };
-        insert(&cache, &small, Digest { size: small.size, ..Digest::of(b"small") });
+        insert(&cache, &small, Digest { size: small.size, ..Digest::hash_bytes(b"small") });
         assert_eq!(look_up(&cache, &small), None);
     }
 
@@ -166,7 +166,7 @@ mod tests {
         let room = dir.path().join("hashes/fe");
         fs::create_dir_all(&room).unwrap();
         (0..MAX_DIGESTS + 9).for_each(|at| fs::write(room.join(at.to_string()), "").unwrap());
-        insert(&cache, &STAT, Digest::of(b"large"));
+        insert(&cache, &STAT, Digest::hash_bytes(b"large"));
         assert_eq!(fs::read_dir(room).unwrap().count(), MAX_DIGESTS);
     }
 }

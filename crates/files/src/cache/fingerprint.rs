@@ -239,7 +239,7 @@ fn hash(stats: impl Iterator<Item = FileStat>) -> Blake3 {
             [device, inode, size, modified_ns.cast_unsigned(), changed_ns.cast_unsigned()];
         numbers.iter().for_each(|number| bytes.extend_from_slice(&number.to_le_bytes()));
     }
-    Blake3::of(&bytes)
+    Blake3::hash_bytes(&bytes)
 }
 
 /// Opens a directory.

@@ -49,7 +49,7 @@ impl Cache {
 
     /// The directory of the mirror of a repository, which need not exist.
     pub fn mirror(&self, url: &str) -> PathBuf {
-        let digits = Digest::of(url.as_bytes()).sha1.short();
+        let digits = Digest::hash_bytes(url.as_bytes()).sha1.short();
         self.root.join("mirrors").join(digits)
     }
 
@@ -164,7 +164,7 @@ impl Table {
     /// The file of the entry with this key.
     fn path(&self, key: &[&[u8]]) -> PathBuf {
         let key = [key, &[self.program.as_os_str().as_bytes()]].concat().join(&0);
-        self.dir.join(Digest::of(&key).sha1.full())
+        self.dir.join(Digest::hash_bytes(&key).sha1.full())
     }
 }
 
@@ -176,7 +176,7 @@ fn read(path: &Path) -> Option<Vec<u8>> {
     file.read_exact(&mut sum).ok().filter(|()| owner == geteuid().as_raw())?;
     let mut contents = Vec::new();
     file.read_to_end(&mut contents).ok()?;
-    (Blake3::of(&contents).bytes() == &sum).then_some(contents)
+    (Blake3::hash_bytes(&contents).bytes() == &sum).then_some(contents)
 }
 
 /// Replaces a file by these contents and their checksum, for this user alone.
@@ -187,7 +187,7 @@ fn write(path: &Path, contents: &[u8]) -> io::Result<()> {
     let aside = aside(path);
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&aside)?;
     let written = file
-        .write_all(Blake3::of(contents).bytes())
+        .write_all(Blake3::hash_bytes(contents).bytes())
         .and_then(|()| file.write_all(contents))
         .and_then(|()| fs::rename(&aside, path));
     written.inspect_err(|_| drop(fs::remove_file(&aside)))

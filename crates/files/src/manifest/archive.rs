@@ -51,7 +51,7 @@ impl<'a> DirectoryArchive<'a> {
         }
         let archive = Self { manifest, contents };
         let is_whole = archive.entries().all(|(entry, contents)| match &entry.kind {
-            EntryKind::File { contents: known, .. } => Digest::of(contents) == *known,
+            EntryKind::File { contents: known, .. } => Digest::hash_bytes(contents) == *known,
             EntryKind::Link { .. } | EntryKind::Empty => true,
         });
         is_whole.then_some(archive)
@@ -255,7 +255,7 @@ impl Scan {
                     descent.go_to(split_path(path).0)?;
                     let begin = all.len();
                     read(descent.directory(), path, contents.size, &mut all)?;
-                    let contents = Digest::of(&all[begin..]);
+                    let contents = Digest::hash_bytes(&all[begin..]);
                     EntryKind::File { contents, executable: *executable }
                 }
                 EntryKind::Link { target } => EntryKind::Link { target: target.clone() },
@@ -403,7 +403,7 @@ mod tests {
 
     #[test]
     fn no_entry_of_an_archive_leads_out() {
-        let (one, up) = (Digest::of(b"1"), "../".repeat(3));
+        let (one, up) = (Digest::hash_bytes(b"1"), "../".repeat(3));
         let file = |path: &str| format!("file {} {path}\n", super::super::format::contents(&one));
         let texts = [
             file("../x"),
@@ -421,8 +421,10 @@ mod tests {
             let text = format!("{}\n{text}", super::super::format::HEADER);
             let contents = if text.contains("\nfile ") { "1" } else { "" };
             let archive = format!("{text}\n{contents}");
-            let digest =
-                Digest { bytes: Some(contents.len() as u64), ..Digest::of(text.as_bytes()) };
+            let digest = Digest {
+                bytes: Some(contents.len() as u64),
+                ..Digest::hash_bytes(text.as_bytes())
+            };
             assert!(DirectoryArchive::parse(archive.as_bytes(), &digest).is_none(), "{text}");
             let dir = tempfile::tempdir().unwrap();
             fs::create_dir(dir.path().join("in")).unwrap();
@@ -432,7 +434,7 @@ mod tests {
             assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "{text}");
         }
         let text = format!("{}\n{}", super::super::format::HEADER, file("x"));
-        let digest = Digest { bytes: Some(1), ..Digest::of(text.as_bytes()) };
+        let digest = Digest { bytes: Some(1), ..Digest::hash_bytes(text.as_bytes()) };
         assert!(unpacks(format!("{text}\n1").as_bytes(), &digest), "only the names are wrong");
     }
 

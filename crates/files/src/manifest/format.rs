@@ -50,7 +50,7 @@ pub(super) fn hash<C>(
 ) -> Blake3 {
     let mut text = format!("{header}\n");
     entries.iter().for_each(|entry| entry.write(&contents, &mut text));
-    Blake3::of(text.as_bytes())
+    Blake3::hash_bytes(text.as_bytes())
 }
 
 impl Manifest {
@@ -520,7 +520,7 @@ mod tests {
             let text = format!("{HEADER}\n{}", text.replace("DIGEST", A));
             assert_eq!(String::from_utf8(written).unwrap(), text);
             let bytes = Some(manifest.bytes());
-            assert_eq!(manifest.digest(), Digest { bytes, ..Digest::of(text.as_bytes()) });
+            assert_eq!(manifest.digest(), Digest { bytes, ..Digest::hash_bytes(text.as_bytes()) });
             assert_eq!(Manifest::new(manifest.entries().to_vec()).unwrap(), manifest);
         }
     }
@@ -590,7 +590,7 @@ mod tests {
     }
 
     fn with_empty_files(lines: &str) -> Manifest {
-        let digest = Digest::of(b"");
+        let digest = Digest::hash_bytes(b"");
         let empty = format!("0 {} {}", digest.sha1.full(), digest.blake3.full());
         Manifest::parse(format!("{HEADER}\n{}", lines.replace("EMPTY", &empty)).as_bytes()).unwrap()
     }
@@ -607,7 +607,7 @@ mod tests {
              link b\tlink\nlink loop\tloop\n",
         );
         let (file, inner) =
-            (Digest::of(b""), with_empty_files("dir none\nfile EMPTY x\n").digest());
+            (Digest::hash_bytes(b""), with_empty_files("dir none\nfile EMPTY x\n").digest());
         for (path, own, digest) in [
             ("a", "a", file),
             ("b/x", "b/x", file),

@@ -248,7 +248,7 @@ mod tests {
     /// A call with these inputs and outputs.
     fn call(inputs: &[&str], output: &str) -> CallRecord {
         let digest = |text: &str| {
-            let Digest { sha1, blake3, size, .. } = Digest::of(text.as_bytes());
+            let Digest { sha1, blake3, size, .. } = Digest::hash_bytes(text.as_bytes());
             format!(r#"{{"sha1":"{}","blake3":"{}","size":{size}}}"#, sha1.full(), blake3.full())
         };
         let inputs: Vec<String> = inputs.iter().map(|it| digest(it)).collect();
@@ -268,7 +268,7 @@ mod tests {
             .map(|at| Entry::Call(ResultName::of_short(&format!("c_x/1/{at}")).unwrap()))
             .collect();
         let remakeable = Remakeable {
-            known: known.iter().map(|it| Digest::of(it.as_bytes())).collect(),
+            known: known.iter().map(|it| Digest::hash_bytes(it.as_bytes())).collect(),
             waiting: entries.iter().zip(calls).collect(),
         };
         let made = remakeable.settle(|it| !away.iter().any(|at| entries[*at] == *it));

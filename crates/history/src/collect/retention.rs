@@ -64,7 +64,7 @@ pub(super) fn usable<'a>(
         .collect();
     let mut supply = Supply { storage, history, reach, known: HashSet::new(), directories: vec![] };
     for text in reach.texts() {
-        supply.known.insert(Digest::of(text.as_bytes()));
+        supply.known.insert(Digest::hash_bytes(text.as_bytes()));
     }
     let mut waiting = Vec::new();
     let mut opens = HashMap::new();

@@ -846,6 +846,6 @@ fn describe_text<'g>(
 ) -> &'g mut Entity {
     graph.of(address, &["WebSite"]).with("name", name);
     let entity = graph.of(path, &["File"]);
-    described(entity, path, &Digest::of(text.as_bytes()));
+    described(entity, path, &Digest::hash_bytes(text.as_bytes()));
     entity.set("encodingFormat", [kind.into(), reference(address)])
 }

@@ -176,7 +176,7 @@ impl<'a> LayoutWalk<'a> {
     }
 
     fn wrong(&mut self, node: NodeId, fault: Fault) {
-        self.wrong.push((TextPlace::of(node), fault));
+        self.wrong.push((TextPlace::from_node(node), fault));
     }
 }
 

@@ -233,7 +233,7 @@ pub(super) enum RuleShape {
 
 impl RuleShape {
     /// The shape of a file of a node of this kind; `None` if it has no such file.
-    pub(super) fn of(kind: NodeKind, name: &str) -> Option<Self> {
+    pub(super) fn for_file(kind: NodeKind, name: &str) -> Option<Self> {
         let entry = name.split('/').next().unwrap_or_default();
         let is_known = match kind {
             NodeKind::Computation => entry == RESOURCES,

@@ -20,7 +20,7 @@ pub struct Position {
 
 impl Position {
     /// The place of a byte of a text.
-    pub(super) fn of(text: &str, at: usize) -> Self {
+    pub(super) fn locate(text: &str, at: usize) -> Self {
         let before = text.get(..at).unwrap_or(text);
         let start = before.rfind('\n').map_or(0, |newline| newline + 1);
         let line = 1 + before.matches('\n').count();
@@ -61,7 +61,7 @@ const AROUND: usize = 40;
 
 impl Excerpt {
     /// The line around a byte of a text.
-    pub(super) fn of(text: &str, at: usize) -> Self {
+    pub(super) fn extract(text: &str, at: usize) -> Self {
         let (before, behind) = text.split_at_checked(at).unwrap_or((text, ""));
         // A line may be as long as the text.
         let mut shown: Vec<char> =
@@ -93,7 +93,7 @@ impl fmt::Display for Excerpt {
 impl Mistake {
     /// A mistake at a byte of a text.
     pub(super) fn at(text: &str, at: usize, fault: Fault) -> Self {
-        Self { position: Position::of(text, at), fault, excerpt: Excerpt::of(text, at) }
+        Self { position: Position::locate(text, at), fault, excerpt: Excerpt::extract(text, at) }
     }
 
     /// A mistake of the text as a whole, which is not UTF-8 from a byte on.
@@ -563,7 +563,7 @@ mod tests {
     #[test]
     fn of_a_long_line_only_a_part_is_shown() {
         let text = format!("{}x{}", "a".repeat(1000), "b".repeat(1000));
-        let Excerpt { line, column } = Excerpt::of(&text, 1000);
+        let Excerpt { line, column } = Excerpt::extract(&text, 1000);
         assert_eq!(line.len(), 80);
         assert_eq!(line.find('x'), Some(column));
     }

@@ -119,7 +119,7 @@ struct TextPlace {
 }
 
 impl TextPlace {
-    const fn of(node: NodeId) -> Self {
+    const fn from_node(node: NodeId) -> Self {
         Self { node, file: None }
     }
 }
@@ -501,7 +501,7 @@ impl Parsed<'_> {
 
     /// The line around a node, or around a line of a file of it, which is counted from one; zero is the whole file.
     pub fn excerpt(&self, node: NodeId, file: &str, line: usize) -> Excerpt {
-        Excerpt::of(self.source, self.byte(self.place_in(node, file, line)))
+        Excerpt::extract(self.source, self.byte(self.place_in(node, file, line)))
     }
 
     fn place_in(&self, node: NodeId, file: &str, line: usize) -> TextPlace {
@@ -514,7 +514,7 @@ impl Parsed<'_> {
         match fault.same_line() {
             Some(line) => {
                 let same = TextPlace { file: place.file.map(|(file, _)| (file, line)), ..place };
-                Fault::SameRow(Position::of(self.source, self.byte(same)))
+                Fault::SameRow(Position::locate(self.source, self.byte(same)))
             }
             None => fault,
         }
@@ -545,7 +545,7 @@ impl Parsed<'_> {
     pub fn unreadable(&self) -> Vec<Mistake> {
         let mut wrong = Vec::new();
         for (at, node) in self.text.expression.nodes().iter().enumerate() {
-            let place = TextPlace::of(NodeId::at(at));
+            let place = TextPlace::from_node(NodeId::at(at));
             wrong.extend(node.odd_lines().into_iter().map(|line| (place, Fault::Line(line))));
             let files = unreadable(&node.files).into_iter();
             wrong.extend(
@@ -558,7 +558,7 @@ impl Parsed<'_> {
 
     /// Returns the position at which a node begins.
     pub fn position(&self, node: NodeId) -> Position {
-        let byte = self.byte(TextPlace::of(node));
+        let byte = self.byte(TextPlace::from_node(node));
         let line = self.line_of(byte);
         let start = line.checked_sub(2).and_then(|before| self.line_ends.get(before));
         let start = start.map_or(0, |end| end + 1);

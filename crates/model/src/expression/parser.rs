@@ -100,7 +100,7 @@ impl<'a> Parser<'a> {
             }
             NodeKind::Input.value(&name).map_err(|error| (at, Fault::Name(error)))?;
             if let Some(first) = self.defined.insert(name.clone(), self.definitions.len()) {
-                let first = Position::of(self.lexer.source, self.definitions[first].at);
+                let first = Position::locate(self.lexer.source, self.definitions[first].at);
                 return Err((at, Fault::DefinedTwice(name.into(), first)));
             }
             let root = self.expression()?;
@@ -313,7 +313,7 @@ impl<'a> Parser<'a> {
         if let Some(open) = self.stack.last()
             && self.lexer.rest().starts_with('=')
         {
-            let begin = Position::of(self.lexer.source, open.at);
+            let begin = Position::locate(self.lexer.source, open.at);
             return Err((at, Fault::UnclosedBefore { name, begin }));
         }
         self.lexer.at = end;
@@ -462,7 +462,7 @@ impl<'a> Parser<'a> {
     /// The mistake that the text ends within an expression.
     fn unclosed(&self) -> Wrong {
         let begin = self.stack.last().map_or(0, |open| open.at);
-        (begin, Fault::Unclosed(Position::of(self.lexer.source, begin)))
+        (begin, Fault::Unclosed(Position::locate(self.lexer.source, begin)))
     }
 }
 
@@ -481,7 +481,7 @@ impl Parser<'_> {
         if kind.has_files() && is_plain && name == EXCLUDED {
             name = EXCLUDE.to_owned();
         }
-        let Some(shape) = RuleShape::of(kind, &name).filter(|_| is_file) else {
+        let Some(shape) = RuleShape::for_file(kind, &name).filter(|_| is_file) else {
             self.check_label(kind, &name, is_plain).map_err(|fault| (at, fault))?;
             self.lexer.at = at;
             return Ok(false);

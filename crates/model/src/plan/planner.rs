@@ -109,7 +109,7 @@ impl Planner {
     /// Plans all nodes that depend on no name.
     pub(super) fn plan(&mut self, task: &Task, plan: &Plan) {
         for (id, _) in task.workflow.nodes() {
-            let is_closed = self.free.of(id).is_empty();
+            let is_closed = self.free.names_in(id).is_empty();
             let step = if is_closed { self.step(task, plan, id) } else { Step::PerPoint };
             self.steps.push(step);
         }
@@ -120,7 +120,7 @@ impl Planner {
         self.steps
             .iter()
             .enumerate()
-            .map(|(at, step)| match self.free.of(NodeId::at(at)) {
+            .map(|(at, step)| match self.free.names_in(NodeId::at(at)) {
                 [] => *step,
                 _ => Step::PerPoint,
             })
@@ -156,7 +156,7 @@ impl Planner {
     }
 
     fn step(&mut self, task: &Task, plan: &Plan, id: NodeId) -> Step {
-        let is_open = !self.free.of(id).is_empty();
+        let is_open = !self.free.names_in(id).is_empty();
         let workflow = &task.workflow;
         match &workflow[id] {
             Node::Input(input) => Step::Leaf(Source::Input(*input)),
@@ -285,7 +285,7 @@ impl Planner {
         inputs: Box<[Source]>,
         node: NodeId,
     ) -> CallId {
-        let point = self.point.filter(|_| !self.free.of(node).is_empty());
+        let point = self.point.filter(|_| !self.free.names_in(node).is_empty());
         let is_strict = self.strict[node.index()].into();
         let is_needed = self.targets.needs(node).into();
         let is_target = self.targets.contain(node).into();
@@ -346,7 +346,7 @@ impl Planner {
     ) -> CallId {
         let body = inputs[0].node;
         let computed = self.first(&task.workflow, &inputs[1..]);
-        let outer: Box<[_]> = (self.free.of(node).iter())
+        let outer: Box<[_]> = (self.free.names_in(node).iter())
             .map(|name| (*name, self.texts[name.index()].clone().unwrap_or_default()))
             .collect();
         let key = (sweep, body, computed, outer.iter().map(|(_, text)| text.clone()).collect());
@@ -543,7 +543,7 @@ impl Planner {
         let (mut nodes, mut seen, mut stack) = (Vec::new(), Vec::new(), vec![body]);
         seen.resize(body.index() + 1, false);
         while let Some(node) = stack.pop() {
-            if self.free.of(node).is_empty() || mem::replace(&mut seen[node.index()], true) {
+            if self.free.names_in(node).is_empty() || mem::replace(&mut seen[node.index()], true) {
                 continue;
             }
             nodes.push(node);

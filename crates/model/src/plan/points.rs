@@ -29,7 +29,7 @@ impl Plan {
     /// of outer sweeps come first, and those of a sweep in the order of its columns. Empty if it depends on no point.
     pub fn point<'a>(&'a self, task: &'a Task, call: CallId) -> Vec<(&'a str, &'a str)> {
         let Planned { node, point, .. } = self.call(call);
-        let free = self.free.of(*node);
+        let free = self.free.names_in(*node);
         let mut sweeps: Vec<PointOfSweep> = self.points_around(*point).collect();
         sweeps.reverse();
         let mut texts = Vec::with_capacity(free.len());
@@ -54,7 +54,7 @@ impl Plan {
 
     /// The names that sweeps bind and a node depends on.
     pub fn free_names(&self, node: NodeId) -> &[BoundId] {
-        self.free.of(node)
+        self.free.names_in(node)
     }
 
     /// Whether each column tells the points of a sweep apart. The others are labels: what no node of the body reads. If
@@ -66,7 +66,7 @@ impl Plan {
         points: &SweepPoints,
     ) -> Vec<bool> {
         let rules = &task.sweeps[sweep.sweep.index()];
-        let free = self.free.of(sweep.body);
+        let free = self.free.names_in(sweep.body);
         let is_read = |name: &str| {
             let mut binds = rules.binds.iter();
             binds.any(|id| free.contains(id) && task.bound[id.index()].as_str() == name)
@@ -114,7 +114,7 @@ impl Plan {
     /// [`Planned::point`] is the first one in the order of execution.
     pub fn first_rows(&self, task: &Task, call: CallId, known: &mut FirstRows) -> Vec<u32> {
         let Planned { node, point, .. } = self.call(call);
-        self.first_rows_around(task, self.free.of(*node), *point, known)
+        self.first_rows_around(task, self.free.names_in(*node), *point, known)
     }
 
     /// The first rows with the same texts of some names as a point and those around it, from the outermost one on.
@@ -539,7 +539,8 @@ impl RequestedNodes {
 
     /// Returns the outermost nodes that are asked for, or in whose bodies such nodes are: all that is evaluated is below them.
     pub(super) fn tops(&self, task: &Task, free: &FreeNames) -> Vec<NodeId> {
-        let all = task.workflow.nodes().map(|(id, _)| id).filter(|node| free.of(*node).is_empty());
+        let all =
+            task.workflow.nodes().map(|(id, _)| id).filter(|node| free.names_in(*node).is_empty());
         let asked = all.filter(|it| self.contain(*it) || self.passed[it.index()]);
         let mut below = vec![false; self.needed.len()];
         for (id, node) in task.workflow.nodes().rev() {
@@ -565,7 +566,7 @@ impl RequestedNodes {
             let mut seen = vec![false; id.index()];
             let mut waiting = vec![inputs[0].node];
             while let Some(node) = waiting.pop() {
-                let is_open = !free.of(node).is_empty();
+                let is_open = !free.names_in(node).is_empty();
                 if is_open && !mem::replace(&mut seen[node.index()], true) {
                     self.passed[id.index()] |= self.contain(node);
                     waiting.extend(task.workflow[node].inputs().iter().map(|input| input.node));

@@ -482,7 +482,7 @@ struct ConditionColumn {
 }
 
 impl ConditionColumn {
-    fn of(points: &SweepPoints, number: usize) -> Self {
+    fn from_points(points: &SweepPoints, number: usize) -> Self {
         let name = &points.names()[number];
         let (mut levels, mut seen) = (Vec::new(), HashMap::new());
         for text in points.levels(number) {
@@ -538,7 +538,7 @@ impl Condition {
                 let unknown = UnknownName::new(&**name, points.names());
                 return Err(step.fault(ConditionMistake::NoName(unknown)));
             };
-            let column = || ConditionColumn::of(points, number);
+            let column = || ConditionColumn::from_points(points, number);
             columns.entry(&**name).or_insert_with(column);
         }
         self.check(&columns)?;
@@ -636,7 +636,7 @@ impl Condition {
                         Some(ConditionValue::Number(right, _)),
                         Some(ConditionValue::Number(left, _)),
                     ) => {
-                        let result = operator.of(left, right);
+                        let result = operator.apply(left, right);
                         let mistake = result.map_err(|mistake| {
                             let texts = point.values().map(|(name, text)| (name, &**text));
                             step.fault(mistake(point_title(texts)))
@@ -704,7 +704,7 @@ impl ConditionStep {
 }
 
 impl ArithmeticOperator {
-    fn of(self, left: f64, right: f64) -> Result<f64, fn(String) -> ConditionMistake> {
+    fn apply(self, left: f64, right: f64) -> Result<f64, fn(String) -> ConditionMistake> {
         let result = match self {
             Self::Add => left + right,
             Self::Subtract => left - right,

@@ -251,7 +251,7 @@ pub enum ColumnShape {
 
 impl ColumnShape {
     /// Returns the shape that is written so.
-    pub fn of(text: &str) -> Self {
+    pub fn from_text(text: &str) -> Self {
         match text {
             "*" => Self::Fields,
             "**" => Self::Rows,
@@ -357,7 +357,7 @@ mod tests {
             (Ndjson, expected),
         ] {
             assert_eq!(written(&parsed(format, sheet)), expected, "{sheet:?}");
-            assert_eq!(SheetFormat::of(sheet.as_bytes()), format, "{sheet:?}");
+            assert_eq!(SheetFormat::detect(sheet.as_bytes()), format, "{sheet:?}");
         }
     }
 
@@ -387,7 +387,7 @@ mod tests {
             assert!(points.is_empty() && points.get(0).is_none());
             assert_eq!(written(&points), "");
         }
-        assert_eq!(SheetFormat::of(b"\n"), Ndjson);
+        assert_eq!(SheetFormat::detect(b"\n"), Ndjson);
     }
 
     #[test]
@@ -402,7 +402,7 @@ mod tests {
             "[{\"a\":1},\n{\"a\":",
             "[",
         ] {
-            let format = SheetFormat::of(sheet.as_bytes());
+            let format = SheetFormat::detect(sheet.as_bytes());
             assert_eq!(format, SheetFormat::JsonArray, "{sheet:?}");
             let told = problems(format, sheet.as_bytes());
             assert_eq!(
@@ -415,7 +415,7 @@ mod tests {
         for (sheet, format) in
             [("[a],b\n1,2\n", Csv), ("[1],[2]\n3,4\n", Csv), ("[x]\ty\n1\t2\n", Tsv)]
         {
-            assert_eq!(SheetFormat::of(sheet.as_bytes()), format, "{sheet:?}");
+            assert_eq!(SheetFormat::detect(sheet.as_bytes()), format, "{sheet:?}");
             assert_eq!(parsed(format, sheet).len(), 1);
         }
     }
@@ -666,7 +666,7 @@ mod tests {
         for _ in 0..20_000 {
             let sheet: Vec<u8> =
                 (0..numbers.below(12)).flat_map(|_| PIECES[numbers.below(16)]).copied().collect();
-            for format in [Ndjson, Tsv, Csv, SheetFormat::of(&sheet)] {
+            for format in [Ndjson, Tsv, Csv, SheetFormat::detect(&sheet)] {
                 match read(format, &sheet) {
                     Ok(points) => {
                         assert_eq!(parsed(Ndjson, &written(&points)).len(), points.len());

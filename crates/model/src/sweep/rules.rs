@@ -126,7 +126,7 @@ pub fn read_column(line: &str) -> Result<WrittenColumn, SweepFault> {
             (name, Some(unit.ok_or_else(|| SweepFault::ColumnUnit(line.to_owned()))?))
         }
     };
-    let shape = ColumnShape::of(name);
+    let shape = ColumnShape::from_text(name);
     let measure = ColumnMeasure { unit: unit.map(Into::into), better };
     if shape.is_json() && measure != ColumnMeasure::default() {
         return Err(SweepFault::FieldUnit(line.to_owned()));

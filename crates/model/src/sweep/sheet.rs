@@ -33,7 +33,7 @@ pub enum SheetFormat {
 impl SheetFormat {
     /// Returns the format of a sheet. An empty one is NDJSON without points. A tab in the first line means TSV: in CSV it would be
     /// an error.
-    pub fn of(contents: &[u8]) -> Self {
+    pub fn detect(contents: &[u8]) -> Self {
         let contents = trimmed(contents);
         let first = contents.split(|byte| *byte == b'\n').next().unwrap_or_default();
         match first.trim_ascii_start().first() {

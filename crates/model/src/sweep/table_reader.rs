@@ -22,7 +22,7 @@ pub struct CellTable {
 /// Fails at the first problem.
 pub fn read_cells(contents: &[u8]) -> Result<CellTable, SheetProblem> {
     let contents = trimmed(contents);
-    match SheetFormat::of(contents) {
+    match SheetFormat::detect(contents) {
         SheetFormat::Ndjson => objects(contents),
         SheetFormat::Tsv => records(contents, b'\t'),
         SheetFormat::Csv => records(contents, b','),

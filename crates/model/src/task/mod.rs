@@ -353,7 +353,7 @@ impl TaskResources {
     }
 
     /// The sets of lines that count for a node with any of its computations.
-    pub fn of(&self, node: NodeId) -> impl Iterator<Item = &ResourceLines> {
+    pub fn lines_for(&self, node: NodeId) -> impl Iterator<Item = &ResourceLines> {
         let sets = self.nodes.get(&node).into_iter().flat_map(BTreeMap::values).flatten();
         sets.map(|set| &self.sets[*set as usize])
     }

@@ -399,7 +399,7 @@ impl FreeNames {
     /// resources have.
     pub fn new(task: &Task) -> Self {
         let free = Self::but_for(task, &[]);
-        match free.of(task.workflow.root()) {
+        match free.names_in(task.workflow.root()) {
             [] => free,
             // Equal nodes are one. Elsewhere, one of them is where the names in its resources are not bound.
             unbound => Self::but_for(task, unbound),
@@ -411,7 +411,7 @@ impl FreeNames {
         let parts = TaskParts { inputs: inputs.len(), files, trees, sweeps };
         let mut free = Self(Vec::with_capacity(workflow.nodes().len()));
         for (id, node) in workflow.nodes() {
-            let lines = resources.of(id).flat_map(ResourceLines::iter);
+            let lines = resources.lines_for(id).flat_map(ResourceLines::iter);
             let asked = lines.flat_map(|line| bound(line.amount.names(), inputs.len()));
             free.add_with(node, parts, asked.filter(|name| !unbound.contains(name)));
         }
@@ -419,7 +419,7 @@ impl FreeNames {
     }
 
     /// The free names of a node, sorted.
-    pub fn of(&self, node: NodeId) -> &[BoundId] {
+    pub fn names_in(&self, node: NodeId) -> &[BoundId] {
         &self.0[node.index()]
     }
 
@@ -452,7 +452,7 @@ impl FreeNames {
                 _ => None,
             };
             let given: Vec<BoundId> = sweep.into_iter().flat_map(Sweep::gives).collect();
-            free.extend(self.of(argument.node).iter().filter(|name| !given.contains(name)));
+            free.extend(self.names_in(argument.node).iter().filter(|name| !given.contains(name)));
         }
         free.extend(asked);
         free.sort_unstable();

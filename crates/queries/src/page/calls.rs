@@ -597,7 +597,7 @@ pub struct OutputContents {
 impl OutputContents {
     /// Those of an output with this name that a clone of a results repository would fetch.
     pub(super) fn away(name: &str, digest: &Digest) -> Self {
-        let (format, size) = (FileFormat::of(name, b""), digest.total());
+        let (format, size) = (FileFormat::detect(name, b""), digest.total());
         Self { format, size, held: Err(NotHeld::Away) }
     }
 }
@@ -637,7 +637,7 @@ impl ContentsRoom {
         digest: Digest,
         read: impl FnOnce() -> Option<Vec<u8>>,
     ) -> OutputContents {
-        let (size, format) = (digest.total(), FileFormat::of(name, b""));
+        let (size, format) = (digest.total(), FileFormat::detect(name, b""));
         let not_held = |why| OutputContents { format, size, held: Err(why) };
         if digest.is_directory() {
             return not_held(NotHeld::Directory);
@@ -650,7 +650,7 @@ impl ContentsRoom {
             return not_held(NotHeld::Secret(what));
         }
         self.left -= size;
-        OutputContents { format: FileFormat::of(name, &contents), size, held: Ok(contents) }
+        OutputContents { format: FileFormat::detect(name, &contents), size, held: Ok(contents) }
     }
 }
 
@@ -663,14 +663,14 @@ mod tests {
         let mut room = ContentsRoom::new(60);
         let mut held = |text: &str| {
             let contents = text.as_bytes().to_vec();
-            room.contents("text", Digest::of(&contents), || Some(contents)).held
+            room.contents("text", Digest::hash_bytes(&contents), || Some(contents)).held
         };
         let token = format!("a ghp_{} b", "x".repeat(36));
         assert_eq!(held(&token), Err(NotHeld::Secret("a token of GitHub".to_owned())));
         assert_eq!(held(&"x".repeat(61)), Err(NotHeld::TooLarge));
         assert_eq!(held(&"x".repeat(60)), Ok(vec![b'x'; 60]));
         assert_eq!(held("x"), Err(NotHeld::TooLarge));
-        let absent = ContentsRoom::new(9).contents("text", Digest::of(b"x"), || None);
+        let absent = ContentsRoom::new(9).contents("text", Digest::hash_bytes(b"x"), || None);
         assert_eq!((absent.held, absent.size), (Err(NotHeld::Absent), 1));
     }
 }

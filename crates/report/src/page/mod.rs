@@ -76,7 +76,7 @@ pub fn page(data: &PageData, drawing: &[u8], omissions: &[String]) -> io::Result
     let front: String = front.into_iter().map(maud::PreEscaped::into_string).collect();
     let computations =
         front::computations(data).into_string() + &front::machines(data).into_string();
-    let nonce = Blake3::of(&[drawing, &json, front.as_bytes()].concat()).full();
+    let nonce = Blake3::hash_bytes(&[drawing, &json, front.as_bytes()].concat()).full();
     let mut page = Vec::with_capacity(json.len() + drawing.len() + (64 << 10));
     let mut rest = TEMPLATE;
     while let Some((before, (name, after))) =

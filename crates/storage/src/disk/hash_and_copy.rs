@@ -284,7 +284,7 @@ mod tests {
             fs::write(&file, &contents).unwrap();
             let mut reading = disk.reading(&file).unwrap();
             assert_eq!(reading.is_large(), size >= large);
-            let digest = Digest::of(&contents);
+            let digest = Digest::hash_bytes(&contents);
             assert_eq!(reading.digest().unwrap(), digest, "{size} bytes");
             reading.rewind().unwrap();
             assert_eq!(reading.copy(&disk, &copy).unwrap(), digest, "{size} bytes");
@@ -305,7 +305,8 @@ mod tests {
             fs::write(path, contents).unwrap();
         }
         let files = paths.iter().map(|path| disk.reading(path).unwrap()).collect();
-        let expected: Vec<_> = contents.iter().map(|contents| Digest::of(contents)).collect();
+        let expected: Vec<_> =
+            contents.iter().map(|contents| Digest::hash_bytes(contents)).collect();
         assert_eq!(*digests(files).unwrap(), expected);
     }
 

@@ -162,7 +162,7 @@ impl<'a> KnownRepositories<'a> {
 
 /// The id of a repository on this host.
 fn id(path: &str) -> String {
-    Digest::of(format!("{}\0{path}", host()).as_bytes()).sha1.short()
+    Digest::hash_bytes(format!("{}\0{path}", host()).as_bytes()).sha1.short()
 }
 
 fn record(id: &str) -> String {

@@ -96,7 +96,7 @@ pub struct Verdict {
 impl Sample {
     /// Whether a record is part of the sample: the same all day, and on every host.
     fn has(&self, record: &str) -> bool {
-        let digits = Digest::of(format!("{} {record}", self.day).as_bytes()).sha1.short();
+        let digits = Digest::hash_bytes(format!("{} {record}", self.day).as_bytes()).sha1.short();
         let number = u64::from_str_radix(&digits, 16).unwrap_or_default();
         (number as f64) < self.percent / 100.0 * (1_u64 << (4 * digits.len())) as f64
     }

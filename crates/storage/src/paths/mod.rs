@@ -222,7 +222,7 @@ impl<'a> TaskVersion<'a> {
     /// repository may have the same name, and two commits the same first digits.
     pub fn directories(self) -> Vec<String> {
         let Self { name, commit, place } = self;
-        let place = Digest::of(place.unwrap_or_default().as_bytes()).sha1;
+        let place = Digest::hash_bytes(place.unwrap_or_default().as_bytes()).sha1;
         let versions = [
             commit.short().to_owned(),
             format!("{}-{}", commit.short(), place.short()),
@@ -254,7 +254,7 @@ pub(crate) fn commit_tree(commit: &ObjectId, path: &str) -> String {
     let (shard, rest) = commit.full().split_at(2);
     let of_path = match path {
         "" => String::new(),
-        path => format!("-{}", Digest::of(path.as_bytes()).sha1.short()),
+        path => format!("-{}", Digest::hash_bytes(path.as_bytes()).sha1.short()),
     };
     format!("{TASK_INPUTS}/{COMMITS}/{shard}/{rest}{of_path}.json")
 }
@@ -485,7 +485,7 @@ pub(crate) fn suspension_key(version: ComputationVersion<'_>, inputs: &[Digest])
     let ComputationVersion { computation, tree, .. } = version;
     let inputs: Vec<String> = inputs.iter().map(|input| shown(input, Digits::Full)).collect();
     let text = format!("{computation}\n{}\n{}", tree.full(), inputs.join("\n"));
-    Digest::of(text.as_bytes()).sha1.full()
+    Digest::hash_bytes(text.as_bytes()).sha1.full()
 }
 
 /// The name of a call's file in the index.
@@ -603,7 +603,7 @@ mod tests {
 
     #[test]
     fn a_file_of_the_ledger_is_named_by_its_contents() {
-        let contents = Blake3::of(b"evidence");
+        let contents = Blake3::hash_bytes(b"evidence");
         let name = ledger_file(&contents);
         assert_eq!(of_ledger_file(&name), Some(contents));
         let short = name.replace(".ndjson", "");
@@ -620,7 +620,7 @@ mod tests {
     #[test]
     fn a_revocation_is_named_by_its_result_and_contents() {
         let entry = Entry::of_short("c_x/0123456789ab/0123456789ab").unwrap();
-        let contents = Blake3::of(b"wrong");
+        let contents = Blake3::hash_bytes(b"wrong");
         let name = revocation(&entry, &contents);
         assert!(name.starts_with("revoked/c_x/0123456789ab/record/0123456789ab/"), "{name}");
         assert_eq!(of_revocation(&name), Some((entry, contents)));
@@ -649,7 +649,7 @@ mod tests {
     #[test]
     fn only_a_call_that_is_not_isolated_is_one_of_its_commit() {
         let version = ComputationVersion::example();
-        let inputs = [Digest::of(b"1")];
+        let inputs = [Digest::hash_bytes(b"1")];
         let commit = "2".repeat(40).parse().unwrap();
         let other = ComputationVersion { commit: &commit, ..version };
         let index = |version, isolated| suspension_index(version, &inputs, isolated);

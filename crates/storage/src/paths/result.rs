@@ -494,12 +494,12 @@ mod tests {
     const DIRECTORY: &str = "c_add/567526d1f10f";
 
     fn digests(count: usize) -> Vec<Digest> {
-        (0..count).map(|n| Digest::of(n.to_string().as_bytes())).collect()
+        (0..count).map(|n| Digest::hash_bytes(n.to_string().as_bytes())).collect()
     }
 
     #[test]
     fn names_are_the_specifications() {
-        let (x, y) = (Digest::of(b"17\n"), Digest::of(b"5\n"));
+        let (x, y) = (Digest::hash_bytes(b"17\n"), Digest::hash_bytes(b"5\n"));
         let name = ResultName::new(DIRECTORY, &[x, y], Digits::Short);
         assert_eq!(name.output(1), "c_add/567526d1f10f/01/ad48103e4fc7_5d9474c0309b");
         assert_eq!(name.record(), "c_add/567526d1f10f/record/ad48103e4fc7_5d9474c0309b.json");
@@ -535,7 +535,7 @@ mod tests {
 
     #[test]
     fn full_names_show_all_digits() {
-        let x = Digest::of(b"17\n");
+        let x = Digest::hash_bytes(b"17\n");
         let full = "ad48103e4fc71796e9708cafc43adeed0d1076b7";
         let name = ResultName::new(DIRECTORY, &[x, x], Digits::Full);
         assert_eq!(name.output(0), format!("c_add/567526d1f10f/00/{full}_{full}"));
@@ -583,7 +583,7 @@ mod tests {
 
     #[test]
     fn a_table_is_named_by_its_recipe() {
-        let recipe = Digest::of(
+        let recipe = Digest::hash_bytes(
             b"17
 ",
         );

@@ -427,7 +427,7 @@ mod tests {
         }
 
         fn digest(&self) -> Digest {
-            Digest::of(&fs::read(&self.file).unwrap())
+            Digest::hash_bytes(&fs::read(&self.file).unwrap())
         }
 
         fn has_entries(&self) -> bool {
@@ -480,7 +480,7 @@ mod tests {
         let file = |number: usize| place.file.with_file_name(number.to_string());
         let files: Vec<PathBuf> = (0..digests::MIN_FILES).map(file).collect();
         files.iter().for_each(|file| fs::write(file, "text").unwrap());
-        let digest = Digest::of(b"text");
+        let digest = Digest::hash_bytes(b"text");
         let note = |files: &[PathBuf]| {
             let note = |file: &PathBuf| hasher.note_small(FileStat::of(file).unwrap(), digest);
             hasher.look_together(files, || files.iter().for_each(note));
@@ -566,7 +566,7 @@ mod tests {
         fs::write(&path, "text").unwrap();
         let metadata = storage.root.disk.metadata(&path).unwrap().unwrap();
         let stamp = Stamp::Modified(metadata.modified_ns());
-        (dir, storage, Published { digest: Digest::of(b"text"), stamp })
+        (dir, storage, Published { digest: Digest::hash_bytes(b"text"), stamp })
     }
 
     /// Takes the output away.

@@ -553,9 +553,9 @@ fn state(seen: &ValueMetadata) -> Blake3 {
         ValueMetadata::File(metadata) => {
             let FileStat { device, inode, size, modified_ns, changed_ns } = metadata.stat();
             let text = format!("{device} {inode} {size} {modified_ns} {changed_ns}");
-            Blake3::of(text.as_bytes())
+            Blake3::hash_bytes(text.as_bytes())
         }
         ValueMetadata::Directory(scan, _) => scan.exact_stamp(),
-        ValueMetadata::Other => Blake3::of(b""),
+        ValueMetadata::Other => Blake3::hash_bytes(b""),
     }
 }

@@ -53,7 +53,7 @@ impl<'a> Ledger<'a> {
             Err(error) if error.is_foreign() => None,
             read => read?,
         };
-        Ok(read.map(|(_, text)| text).filter(|text| Blake3::of(text) == *contents))
+        Ok(read.map(|(_, text)| text).filter(|text| Blake3::hash_bytes(text) == *contents))
     }
 
     /// Whether a file of this name is there.
@@ -64,7 +64,7 @@ impl<'a> Ledger<'a> {
     /// Adds a file. Returns its hash, and whether it was new. It is durable after the next
     /// [`flush`](Storage::flush).
     pub fn add(&self, text: &[u8]) -> Result<(Blake3, bool)> {
-        let (root, contents) = (&self.storage.root, Blake3::of(text));
+        let (root, contents) = (&self.storage.root, Blake3::hash_bytes(text));
         if self.read(&contents)?.is_some() {
             return Ok((contents, false));
         }
@@ -130,7 +130,8 @@ impl Revocation {
     /// Reads the contents of a file of this name. `None` if it is not named by them, or cannot be understood.
     pub fn of_file(name: &str, text: Vec<u8>) -> Option<Self> {
         let (entry, contents) = of_revocation(name)?;
-        let record = RevocationRecord::of_text(&text).filter(|_| Blake3::of(&text) == contents)?;
+        let record =
+            RevocationRecord::of_text(&text).filter(|_| Blake3::hash_bytes(&text) == contents)?;
         Some(Self { entry, record, text })
     }
 
@@ -145,7 +146,7 @@ impl Revocation {
 
     /// The name of its file.
     pub fn name(&self) -> String {
-        revocation(&self.entry, &Blake3::of(&self.text))
+        revocation(&self.entry, &Blake3::hash_bytes(&self.text))
     }
 }
 

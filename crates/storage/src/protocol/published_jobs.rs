@@ -147,7 +147,7 @@ impl<'a> Jobs<'a> {
     fn input(&self, input: &InputSource) -> Result<Option<Digest>> {
         let hasher = &self.storage.hasher;
         Ok(match input {
-            InputSource::Bytes(contents) => Some(Digest::of(contents)),
+            InputSource::Bytes(contents) => Some(Digest::hash_bytes(contents)),
             InputSource::File(path) => match hasher.small_digest_of(path) {
                 Some(digest) => Some(digest),
                 None if is_read_again(path) => Some(hasher.read_to_digest(path)?),

@@ -219,7 +219,7 @@ fn key(name: &str, version: ComputationVersion<'_>, inputs: &[Digest]) -> Key {
         bytes.push(u8::from(directory.is_some()));
     }
     bytes.extend_from_slice(name.as_bytes());
-    Blake3::of(&bytes)
+    Blake3::hash_bytes(&bytes)
 }
 
 #[cfg(test)]
@@ -242,12 +242,12 @@ mod tests {
     }
 
     fn place(calls: usize) -> CachedResults {
-        let inputs = (0..calls).map(|number| [Digest::of(number.to_string().as_bytes())]);
+        let inputs = (0..calls).map(|number| [Digest::hash_bytes(number.to_string().as_bytes())]);
         let place = CachedResults { dir: tempfile::tempdir().unwrap(), inputs: inputs.collect() };
         let storage = place.dir.path().join("storage");
         let storage = Storage::open(&storage, Unrecorded::Adopt, Durability::Unsynced).unwrap();
         for at in 0..calls {
-            let (output, digest) = (place.output(at), Digest::of(b"text"));
+            let (output, digest) = (place.output(at), Digest::hash_bytes(b"text"));
             fs::create_dir_all(output.parent().unwrap()).unwrap();
             fs::write(&output, "text").unwrap();
             let modified_ns = FileStat::of(&output).unwrap().modified_ns;

@@ -743,7 +743,7 @@ mod tests {
     fn a_name_is_reserved_until_a_record_keeps_others_from_it() {
         let dir = tempfile::tempdir().unwrap();
         let storage = open(dir.path());
-        let inputs = COLLIDING.map(|text| [Digest::of(text.as_bytes())]);
+        let inputs = COLLIDING.map(|text| [Digest::hash_bytes(text.as_bytes())]);
         let [one, other] = [0, 1].map(|at| call(&inputs[at]));
         let reserved = || storage.reserved_names.count();
 
@@ -766,7 +766,7 @@ mod tests {
     fn a_name_that_another_run_has_taken_is_another_calls() {
         let dir = tempfile::tempdir().unwrap();
         let [here, elsewhere] = [(); 2].map(|()| open(dir.path()));
-        let inputs = COLLIDING.map(|text| [Digest::of(text.as_bytes())]);
+        let inputs = COLLIDING.map(|text| [Digest::hash_bytes(text.as_bytes())]);
         let [one, other] = [0, 1].map(|at| call(&inputs[at]));
 
         let name = absent(here.calls().find(one).unwrap());
@@ -784,7 +784,7 @@ mod tests {
     fn an_output_that_is_not_there_is_not_reported() {
         let dir = tempfile::tempdir().unwrap();
         let storage = open(dir.path());
-        let inputs = [Digest::of(b"input\n")];
+        let inputs = [Digest::hash_bytes(b"input\n")];
         let call = call(&inputs);
         let name = absent(storage.calls().find(call).unwrap());
         let sealed = seal(&storage, call, "output");
@@ -804,7 +804,7 @@ mod tests {
     fn what_cannot_be_moved_to_its_place_stays_for_the_next_run() {
         let dir = tempfile::tempdir().unwrap();
         let storage = open(dir.path());
-        let inputs = [Digest::of(b"input\n")];
+        let inputs = [Digest::hash_bytes(b"input\n")];
         let call = call(&inputs);
         let name = absent(storage.calls().find(call).unwrap());
         let sealed = seal(&storage, call, "output");

@@ -114,7 +114,7 @@ impl<'a> Values<'a> {
             Err(error) if error.is_foreign() => None,
             read => read?,
         };
-        Ok(read.map(|(_, contents)| contents).filter(|it| Digest::of(it) == file.digest))
+        Ok(read.map(|(_, contents)| contents).filter(|it| Digest::hash_bytes(it) == file.digest))
     }
 
     /// Returns the manifest of a directory with this name: the kept one, or by reading the directory or the archive that a clone of a
@@ -293,7 +293,7 @@ impl<'a> SharedValue<'a> {
         if digest.is_directory() {
             DirectoryArchive::parse(contents, digest).map(Self::Directory)
         } else {
-            (Digest::of(contents) == *digest).then_some(Self::File(contents))
+            (Digest::hash_bytes(contents) == *digest).then_some(Self::File(contents))
         }
     }
 
@@ -314,7 +314,7 @@ impl<'a> Values<'a> {
             return None;
         }
         let contents = read_short(&self.storage.root, name)?;
-        (Digest::of(&contents) == *digest).then(|| line_of(contents))?
+        (Digest::hash_bytes(&contents) == *digest).then(|| line_of(contents))?
     }
 
     /// Reads a value as a results repository holds it: a file, or the archive of a directory, in memory. `None` if there is no

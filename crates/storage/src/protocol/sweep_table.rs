@@ -394,7 +394,7 @@ impl Tables<'_> {
 
     /// Returns the manifest that the directory of a table would have.
     fn gathered(&self, directory: &TableDirectory) -> Result<Manifest> {
-        let mut entries = vec![file_entry(POINTS, Digest::of(&directory.points))];
+        let mut entries = vec![file_entry(POINTS, Digest::hash_bytes(&directory.points))];
         for (path, value) in &directory.members {
             if !value.digest.is_directory() {
                 entries.push(file_entry(path, value.digest));

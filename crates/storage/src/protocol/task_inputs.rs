@@ -44,7 +44,7 @@ impl InputSource {
     fn small_contents(&self) -> Option<Digest> {
         match self {
             Self::Bytes(contents) if (contents.len() as u64) < digests::MIN_SIZE => {
-                Some(Digest::of(contents))
+                Some(Digest::hash_bytes(contents))
             }
             _ => None,
         }
@@ -61,7 +61,7 @@ impl InputSource {
                 is_short.then(|| fs::read(path).ok())??
             }
         };
-        let is_it = digest.size <= Inputs::SHORT_TEXT && Digest::of(&contents) == *digest;
+        let is_it = digest.size <= Inputs::SHORT_TEXT && Digest::hash_bytes(&contents) == *digest;
         is_it.then(|| line_of(contents))?
     }
 }
@@ -126,7 +126,7 @@ impl<'a> Inputs<'a> {
     pub fn find(&self, source: &InputSource) -> Result<Input> {
         self.known(match source {
             InputSource::File(path) => self.storage.hasher.read_to_digest(path)?,
-            InputSource::Bytes(contents) => Digest::of(contents),
+            InputSource::Bytes(contents) => Digest::hash_bytes(contents),
         })
     }
 
@@ -163,7 +163,7 @@ impl<'a> Inputs<'a> {
         match source {
             InputSource::File(path) => self.store_file(path),
             InputSource::Bytes(contents) => {
-                let digest = Digest::of(contents);
+                let digest = Digest::hash_bytes(contents);
                 let input = self.known(digest)?;
                 if input.there {
                     return Ok(input);
@@ -724,7 +724,7 @@ impl Inputs<'_> {
         // The longer name is taken only where another file has the shorter one.
         let mut contents =
             DIGITS.into_iter().map_while(|digits| read_short(root, &task_input(digest, digits)));
-        line_of(contents.find(|it| Digest::of(it) == *digest)?)
+        line_of(contents.find(|it| Digest::hash_bytes(it) == *digest)?)
     }
 
     /// Whether these contents are no task input here: no file has the shortest name that they can have.

@@ -436,11 +436,11 @@ mod tests {
     fn a_line_that_was_not_written_to_its_end_is_no_answer_and_harms_no_other() {
         let answer =
             |ticket| TicketAnswer { ticket, end: TicketEnd::Refused("why not\n?".to_owned()) };
-        let line = |ticket| answer(ticket).line(|text| Blake3::of(text.as_bytes()));
+        let line = |ticket| answer(ticket).line(|text| Blake3::hash_bytes(text.as_bytes()));
         let read = |text: &str| {
             let read = text.lines().filter_map(TicketAnswer::parse);
             read.map(|(answer, code, text)| {
-                assert_eq!(code, Blake3::of(text.as_bytes()));
+                assert_eq!(code, Blake3::hash_bytes(text.as_bytes()));
                 answer
             })
             .collect::<Vec<_>>()

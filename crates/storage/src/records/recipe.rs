@@ -228,7 +228,7 @@ impl<'a> LongText<'a> {
 
     /// A text that is in memory after all.
     pub fn of_bytes(bytes: impl AsRef<[u8]> + Send + Sync + 'a) -> Self {
-        let digest = Digest::of(bytes.as_ref());
+        let digest = Digest::hash_bytes(bytes.as_ref());
         Self { write: Box::new(move |out| out.write_all(bytes.as_ref())), digest }
     }
 
@@ -264,7 +264,8 @@ mod tests {
     }
 
     fn recipe_with(header: &RecipeHeader) -> Vec<u8> {
-        let (file, directory) = (Digest::of(b"17\n"), Digest { bytes: Some(3), ..Digest::of(b"") });
+        let (file, directory) =
+            (Digest::hash_bytes(b"17\n"), Digest { bytes: Some(3), ..Digest::hash_bytes(b"") });
         let mut writer = RecipeWriter::begin(Vec::new(), header).unwrap();
         let outputs = [("c_a/0/00/1", &file), ("c_a/0/01/1", &directory)];
         writer.row(["1", "\nä"], outputs).unwrap();
@@ -288,8 +289,8 @@ mod tests {
             r#"{"values":["2",""],"outputs":null}"#,
             "\n",
         );
-        let text = text.replace("BLAKE3-OF-FILE", &Digest::of(b"17\n").blake3.full());
-        let text = text.replace("BLAKE3-OF-NONE", &Digest::of(b"").blake3.full());
+        let text = text.replace("BLAKE3-OF-FILE", &Digest::hash_bytes(b"17\n").blake3.full());
+        let text = text.replace("BLAKE3-OF-NONE", &Digest::hash_bytes(b"").blake3.full());
         assert_eq!(std::str::from_utf8(&recipe).unwrap(), text);
     }
 
@@ -301,7 +302,7 @@ mod tests {
         let rows: Vec<RecipeRow> = reader.by_ref().map(Result::unwrap).collect();
         assert_eq!(rows[0].values, ["1", "\nä"]);
         let files = rows[0].outputs.as_ref().unwrap();
-        assert_eq!((&*files[0].file, files[0].digest), ("c_a/0/00/1", Digest::of(b"17\n")));
+        assert_eq!((&*files[0].file, files[0].digest), ("c_a/0/00/1", Digest::hash_bytes(b"17\n")));
         assert!(files[1].digest.is_directory());
         assert_eq!((&*rows[1].values[0], &rows[1].outputs, rows.len()), ("2", &None, 2));
     }
@@ -351,7 +352,7 @@ mod tests {
         for it in [in_pieces, LongText::of_bytes(text)] {
             let mut written = Vec::new();
             it.write(&mut written).unwrap();
-            assert_eq!((it.digest(), &*written), (&Digest::of(text), &text[..]));
+            assert_eq!((it.digest(), &*written), (&Digest::hash_bytes(text), &text[..]));
         }
     }
 }

@@ -414,7 +414,7 @@ impl<'a, S: TaskSource> NodeMaker<'a, '_, S> {
         let (mut names, mut given) = (BTreeSet::new(), BTreeSet::new());
         let (mut seen, mut waiting) = (HashSet::from([node]), vec![node]);
         while let Some(node) = waiting.pop() {
-            let lines = self.resources.of(node).flat_map(ResourceLines::iter);
+            let lines = self.resources.lines_for(node).flat_map(ResourceLines::iter);
             let numbers = lines.flat_map(|line| line.amount.names());
             names.extend(numbers.filter_map(|at| at.checked_sub(inputs).map(BoundId::at)));
             if let Node::Sweep { sweep, .. } = &self.builder[node] {

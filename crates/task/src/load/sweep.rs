@@ -139,7 +139,7 @@ impl<'a, S: TaskSource> NodeMaker<'a, '_, S> {
         body: &Argument,
         is_computed: bool,
     ) -> Option<(Vec<BoundId>, Vec<BoundId>)> {
-        let free: Vec<BoundId> = self.free.of(body.node).to_vec();
+        let free: Vec<BoundId> = self.free.names_in(body.node).to_vec();
         let outside = &self.scopes.get(open.scope).bound;
         let opens = is_computed && rules.names.is_none();
         let listed: HashSet<String> = rules.named().map(|(name, _)| name).collect();
@@ -170,7 +170,7 @@ impl<'a, S: TaskSource> NodeMaker<'a, '_, S> {
         let (mut seen, mut stack) = (HashSet::from([body]), vec![body]);
         while let Some(id) = stack.pop() {
             let node = &self.builder[id];
-            let lines = self.resources.of(id).flat_map(ResourceLines::iter);
+            let lines = self.resources.lines_for(id).flat_map(ResourceLines::iter);
             numbers.extend(parts.names(node));
             numbers.extend(lines.flat_map(|line| line.amount.names()));
             let read = node.inputs().iter().map(|argument| argument.node);
