@@ -141,7 +141,7 @@ impl Neighbours {
     }
 
     /// The facts of a vertex.
-    pub(super) fn of(&self, vertex: usize) -> &[usize] {
+    pub(super) fn list_for(&self, vertex: usize) -> &[usize] {
         &self.all[self.begins[vertex]..self.begins[vertex + 1]]
     }
 }
@@ -192,7 +192,7 @@ impl Order {
         let is_label = layers.labels..layers.bends;
         for row in &mut self.rows {
             let ends =
-                |label: usize| (layers.joins[label - layers.labels], layers.behind.of(label));
+                |label: usize| (layers.joins[label - layers.labels], layers.behind.list_for(label));
             let mut labels: Vec<usize> =
                 row.iter().filter(|vertex| is_label.contains(vertex)).copied().collect();
             labels.sort_by_key(|label| (ends(*label), self.at[*label]));
@@ -211,7 +211,7 @@ impl Order {
 
     /// Turns everything upside down if most readers then have their inputs in order.
     fn turn(&mut self, layers: &Layers) {
-        let inputs = (0..layers.labels).map(|reader| layers.before.of(reader));
+        let inputs = (0..layers.labels).map(|reader| layers.before.list_for(reader));
         let pairs = inputs.flat_map(|inputs| inputs.windows(2));
         let (mut right, mut wrong) = (0_usize, 0_usize);
         for pair in pairs {
@@ -236,7 +236,7 @@ impl Order {
         let height = layers.layers.iter().max().map_or(0, |last| last + 1);
         let (mut rows, mut at) = (vec![Vec::new(); height], vec![0; count]);
         let mut met = vec![false; count];
-        let ends = (0..count).filter(|vertex| layers.behind.of(*vertex).is_empty());
+        let ends = (0..count).filter(|vertex| layers.behind.list_for(*vertex).is_empty());
         let mut waiting: Vec<usize> = ends.collect();
         waiting.reverse();
         while let Some(vertex) = waiting.pop() {
@@ -244,7 +244,7 @@ impl Order {
                 let row = &mut rows[layers.layers[vertex]];
                 at[vertex] = row.len();
                 row.push(vertex);
-                waiting.extend(layers.before.of(vertex).iter().rev());
+                waiting.extend(layers.before.list_for(vertex).iter().rev());
             }
         }
         Self { rows, at }
@@ -261,7 +261,7 @@ impl Order {
                 (height - 1 - step, height - step, &layers.behind)
             };
             let scale = self.rows[near].len() as f64 / self.rows[row].len() as f64;
-            let mean = |vertex: usize| match side.of(vertex) {
+            let mean = |vertex: usize| match side.list_for(vertex) {
                 [] => self.at[vertex] as f64 * scale,
                 near => {
                     near.iter().map(|near| self.at[*near]).sum::<usize>() as f64 / near.len() as f64
@@ -296,7 +296,8 @@ impl Order {
     fn swap_in(&mut self, layers: &Layers, row: usize) -> bool {
         let places = |vertex: usize| {
             [&layers.before, &layers.behind].map(|side| {
-                let mut places: Vec<usize> = side.of(vertex).iter().map(|v| self.at[*v]).collect();
+                let mut places: Vec<usize> =
+                    side.list_for(vertex).iter().map(|v| self.at[*v]).collect();
                 places.sort_unstable();
                 places
             })
@@ -332,7 +333,7 @@ impl Order {
         let mut sums = vec![0_usize; next + 1];
         let (mut crossings, mut seen) = (0, 0);
         for vertex in row {
-            let ends = || layers.behind.of(*vertex).iter().map(|end| self.at[*end] + 1);
+            let ends = || layers.behind.list_for(*vertex).iter().map(|end| self.at[*end] + 1);
             for end in ends() {
                 let (mut place, mut not_behind) = (end, 0);
                 while place > 0 {

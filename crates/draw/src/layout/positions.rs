@@ -136,7 +136,7 @@ impl Way<'_> {
     /// The neighbours that a vertex would like to be in line with.
     fn medians(&self, vertex: usize, bends: bool) -> [Option<usize>; 2] {
         let side = if self.forward { &self.layers.before } else { &self.layers.behind };
-        let near = side.of(vertex);
+        let near = side.list_for(vertex);
         if bends {
             let bend = near.iter().copied().find(|near| vertex.min(*near) >= self.layers.bends);
             return [bend, None];
@@ -173,7 +173,7 @@ impl Way<'_> {
         let mut next = 0;
         while let Some(&block) = sorted.get(next) {
             next += 1;
-            for pair in after.of(block) {
+            for pair in after.list_for(block) {
                 let (_, other, distance) = pairs[*pair];
                 places[other] = places[other].max(places[block] + distance);
                 awaited[other] -= 1;
@@ -184,7 +184,8 @@ impl Way<'_> {
         }
         debug_assert_eq!(sorted.len(), blocks.len(), "lines do not cross");
         for block in sorted.into_iter().rev() {
-            let room = after.of(block).iter().map(|pair| places[pairs[*pair].1] - pairs[*pair].2);
+            let room =
+                after.list_for(block).iter().map(|pair| places[pairs[*pair].1] - pairs[*pair].2);
             let room = room.fold(f64::INFINITY, f64::min);
             if room.is_finite() {
                 places[block] = places[block].max(room);
