@@ -105,7 +105,7 @@ impl Tool for Show {
             Record::Job(_) | Record::Table(_) | Record::TaskInput(_) => (None, Vec::new()),
         };
         let points = history.points(storage, subject)?;
-        let revoked = storage.revocations().of(subject.entry, subject.record)?;
+        let revoked = storage.revocations().find(subject.entry, subject.record)?;
         let texts = ce_history::texts(storage, subject);
         let texts_of_rows = ce_history::texts_of_rows(storage, subject, &ancestors);
         let roles = history.roles(storage, subject, &ancestors)?;

@@ -109,7 +109,7 @@ pub(super) fn storage_around(path: &Path) -> Result<PathBuf, Error> {
 
 /// Whether a path is that of a storage.
 pub(super) fn is_storage(path: &Path) -> bool {
-    matches!(Site::of(path), Ok(Site::Storage))
+    matches!(Site::inspect(path), Ok(Site::Storage))
 }
 
 /// A path where there is no storage yet.

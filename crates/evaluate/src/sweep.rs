@@ -280,7 +280,7 @@ impl<'a> Gathering<'_, 'a> {
         let tables = evaluator.evaluation.storage.tables();
         let outputs = self.outputs(states, &rules.columns)?;
         let table = GatheredTable::new(&rows.points, &outputs, &rules.columns, rules.allow_failed)?;
-        let table = LongText::of(|out| table.write(out));
+        let table = LongText::from_writer(|out| table.write(out));
         let directory = sweep.with_directory.then(|| self.directory(states));
         if evaluator.execution.is_some() {
             match tables.publish(recipe, &table, directory.as_ref()) {
@@ -320,7 +320,7 @@ impl<'a> Gathering<'_, 'a> {
     fn recipe<'b>(&'b self, states: &'b [PointState]) -> LongText<'b> {
         let Self { evaluator, rows, .. } = self;
         let header = self.header();
-        LongText::of(move |out| {
+        LongText::from_writer(move |out| {
             let mut recipe = RecipeWriter::begin(out, &header)?;
             for ((point, sources), state) in rows.iter().zip(states) {
                 let texts = point.values().map(|(_, text)| text.as_ref());

@@ -277,7 +277,7 @@ fn choose<'a>(
         match record {
             Record::Call(call) => {
                 let choice = Choice { entry, record, call, stays: false };
-                calls.entry(VersionlessCall::of(call)).or_default().push(choice);
+                calls.entry(VersionlessCall::from_record(call)).or_default().push(choice);
             }
             Record::Table(_) => {
                 let found = (record.at(), entry);
@@ -297,7 +297,7 @@ fn choose<'a>(
     let locations = Locations { storage, away: Survey::new(storage).marked_away()? };
     for (entry, record) in history.results().iter().filter(|(entry, _)| kept.contains(entry)) {
         if let Record::Call(call) = record
-            && let Some(group) = calls.get_mut(&VersionlessCall::of(call))
+            && let Some(group) = calls.get_mut(&VersionlessCall::from_record(call))
         {
             group.push(Choice { entry, record, call, stays: true });
         }

@@ -106,11 +106,11 @@ impl FileSystemKind {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let nearest = path.ancestors().find_map(|dir| open(dir, flags, Mode::empty()).ok());
-        nearest.map(Self::of).unwrap_or_default()
+        nearest.map(Self::detect).unwrap_or_default()
     }
 
     /// The kind of the file system of an open directory. A build with debug assertions obeys `CE_FILE_SYSTEM`, the number of one.
-    pub(super) fn of(directory: impl AsFd) -> Self {
+    pub(super) fn detect(directory: impl AsFd) -> Self {
         // The numbers have 32 bits; the type that holds them differs between machines.
         let number = fstatfs(directory).ok().map(|stat| stat.f_type as u32);
         let told = if cfg!(debug_assertions) { env::var("CE_FILE_SYSTEM").ok() } else { None };

@@ -49,7 +49,7 @@ fn open_plain(
         }
         Err(error) => return Err(error.into()),
     };
-    let metadata = Metadata::of(&file)?;
+    let metadata = Metadata::read(&file)?;
     match ForeignEntry::of_type(metadata.kind()) {
         None => Ok((file, metadata)),
         Some(kind) => Err(kind.into()),
@@ -65,7 +65,7 @@ impl Disk {
     /// Opens a file to be read to its end.
     pub(crate) fn reading<'a>(&self, path: &'a Path) -> Result<Reading<'a>> {
         let (file, metadata) = self.attempt("read", path, || self.open_file(path))?;
-        Ok(Reading::of(path, file, metadata))
+        Ok(Reading::new(path, file, metadata))
     }
 
     /// Opens a file to be read to its end, unless `stop` is set, which also ends waiting for a program that holds a lease on it.
@@ -78,7 +78,7 @@ impl Disk {
         let open = || self.at(path, |dir, name| open_plain(dir, name, is_stopped));
         match self.attempt("read", path, open) {
             Err(error) if error.is_leased() && is_stopped() => Err(StorageError::Interrupted),
-            opened => opened.map(|(file, metadata)| Reading::of(path, file, metadata).until(stop)),
+            opened => opened.map(|(file, metadata)| Reading::new(path, file, metadata).until(stop)),
         }
     }
 
@@ -91,7 +91,7 @@ impl Disk {
             }
             opened => opened,
         })?;
-        Ok(Reading::of(path, file, metadata))
+        Ok(Reading::new(path, file, metadata))
     }
 
     /// Returns the contents of a small file, or `None` if nothing has that name.
@@ -137,7 +137,7 @@ impl Disk {
                 // It was created, and reported as not created: then nothing is in it.
                 Err(error) if again && error.kind() == io::ErrorKind::AlreadyExists => {
                     let file = open(flags - OFlags::EXCL - OFlags::CREATE)?;
-                    if Metadata::of(&file)?.len() > 0 { Err(error) } else { Ok(file) }
+                    if Metadata::read(&file)?.len() > 0 { Err(error) } else { Ok(file) }
                 }
                 created => created,
             }
@@ -217,7 +217,7 @@ impl Disk {
                     Ok(File::from(open_leased(|| self.is_stopped(), open)?))
                 })
             })?;
-            if let Some(kind) = ForeignEntry::of_type(Metadata::of(&file)?.kind()) {
+            if let Some(kind) = ForeignEntry::of_type(Metadata::read(&file)?.kind()) {
                 return Err(kind.into());
             }
             file.write_all(contents)?;

@@ -47,7 +47,7 @@ pub(crate) struct Reading<'a> {
 
 impl<'a> Reading<'a> {
     /// A reading of an open file of the storage.
-    pub(crate) const fn of(path: &'a Path, file: File, metadata: Metadata) -> Self {
+    pub(crate) const fn new(path: &'a Path, file: File, metadata: Metadata) -> Self {
         Self { path, file, metadata, stop: &NEVER, count: None }
     }
 
@@ -60,8 +60,8 @@ impl<'a> Reading<'a> {
             let is_stopped = || stop.load(Ordering::Relaxed);
             let file = open_leased(is_stopped, || open(path, flags, Mode::empty()))?;
             let file = File::from(file);
-            let metadata = Metadata::of(&file)?;
-            Ok(Self { stop, ..Self::of(path, file, metadata) })
+            let metadata = Metadata::read(&file)?;
+            Ok(Self { stop, ..Self::new(path, file, metadata) })
         })
     }
 
@@ -106,7 +106,7 @@ impl<'a> Reading<'a> {
 
     /// Reads the metadata of the file as it is now.
     pub(crate) fn metadata_now(&self) -> Result<Metadata> {
-        Metadata::of(&self.file).context("look at", self.path)
+        Metadata::read(&self.file).context("look at", self.path)
     }
 
     /// Whether it can be read more than once, unlike a pipe.
@@ -148,9 +148,9 @@ impl<'a> Reading<'a> {
     fn copy_once(&mut self, disk: &Disk, to: &Path, mode: u32) -> Result<Digest> {
         let copy = disk.create(to, mode | 0o600)?;
         if ioctl_ficlone(&copy, &self.file).is_ok() {
-            let metadata = Metadata::of(&copy).context("look at", to)?;
+            let metadata = Metadata::read(&copy).context("look at", to)?;
             let Self { stop, count, .. } = *self;
-            return Reading { stop, count, ..Reading::of(to, copy, metadata) }.digest();
+            return Reading { stop, count, ..Reading::new(to, copy, metadata) }.digest();
         }
         let (mut copy, mut at) = (FileCopy::of(copy), 0);
         let mut write = |piece: &[u8]| {

@@ -34,7 +34,7 @@ impl From<&Stat> for Metadata {
 
 impl Metadata {
     /// Reads the metadata of an open file.
-    pub(crate) fn of(file: &File) -> io::Result<Self> {
+    pub(crate) fn read(file: &File) -> io::Result<Self> {
         Ok(Self::from(&fstat(file)?))
     }
 

@@ -155,7 +155,7 @@ impl Disk {
         // Paths below it are recognised by this prefix.
         let root = root.components().collect();
         let stat = top.as_ref().and_then(|top| fstat(top).ok());
-        let kind = top.as_ref().map(FileSystemKind::of).unwrap_or_default();
+        let kind = top.as_ref().map(FileSystemKind::detect).unwrap_or_default();
         let mode = stat.map(|stat| stat.st_mode & 0o2777);
         Ok(Self {
             root,

@@ -181,7 +181,7 @@ pub(super) fn sharing(site: &ProbeSite) -> Diagnosis {
 fn facts(site: &ProbeSite) -> Option<SharingFacts> {
     let storage = site.storage.clone();
     let metadata = fs::metadata(&storage).ok().filter(|it| it.is_dir() && !site.is_new())?;
-    let top = Rights::of(&metadata);
+    let top = Rights::from_metadata(&metadata);
     let may = |rights| access(&storage, rights | Access::EXEC_OK).is_ok();
     let groups = getgroups().unwrap_or_default();
     let is_member = groups.into_iter().chain([getegid()]).any(|group| group.as_raw() == top.group);
@@ -205,7 +205,7 @@ fn facts(site: &ProbeSite) -> Option<SharingFacts> {
 }
 
 impl Rights {
-    fn of(metadata: &Metadata) -> Self {
+    fn from_metadata(metadata: &Metadata) -> Self {
         Self { mode: metadata.mode() & 0o7777, owner: metadata.uid(), group: metadata.gid() }
     }
 
@@ -238,7 +238,7 @@ fn lacking(storage: &Path, top: Rights) -> Vec<(PathBuf, Rights)> {
             if seen > MAX_DIRECTORIES {
                 return lacking;
             }
-            let rights = Rights::of(&metadata);
+            let rights = Rights::from_metadata(&metadata);
             if !rights.fits(top) {
                 lacking.push((entry.path(), rights));
             }

@@ -170,7 +170,7 @@ impl Stage<'_> {
             LogTail { name, tail }
         });
         let record = FailureRecord {
-            format: Format::of(call.inputs),
+            format: Format::for_values(call.inputs),
             computation: call.version.computation.clone(),
             commit: call.version.commit.clone(),
             tree: Some(call.version.tree.clone()),

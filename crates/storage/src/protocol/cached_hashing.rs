@@ -113,7 +113,7 @@ impl FileHasher {
         let stat = FileStat::of_target(path).ok()?;
         let digest = self.small_digest(stat)?;
         // A network file system looks anew at a file that is opened.
-        let now = File::open(path).and_then(|file| Metadata::of(&file)).ok()?;
+        let now = File::open(path).and_then(|file| Metadata::read(&file)).ok()?;
         (now.stat() == stat).then(|| {
             self.done.fetch_add(stat.size, Ordering::Relaxed);
             digest

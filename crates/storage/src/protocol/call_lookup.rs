@@ -157,7 +157,7 @@ impl Call<'_> {
         let digests = self.inputs.iter().chain(outputs.iter().map(|it| &it.digest));
         let format = match origin {
             Origin::Shared(_) => Format::SHARED,
-            Origin::Executed { .. } | Origin::Adopted => Format::of(digests),
+            Origin::Executed { .. } | Origin::Adopted => Format::for_values(digests),
         };
         CallRecord {
             format,

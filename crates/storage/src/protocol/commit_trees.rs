@@ -52,7 +52,7 @@ impl<'a> CommitTrees<'a> {
             return Ok(());
         }
         let record = CommitTreeRecord {
-            format: Format::of([directory]),
+            format: Format::for_values([directory]),
             commit: place.commit.clone(),
             path: place.path.to_owned(),
             tree: tree.clone(),

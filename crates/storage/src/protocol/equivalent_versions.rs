@@ -496,7 +496,7 @@ impl<'a> Equivalents<'a> {
         if let Some(original) = source.record.origin.taken_over()
             && let Some(name) = ResultName::of_short(original)
             && let Some(record) = self.storage.records().read::<CallRecord>(&name.record())?.ok()
-            && VersionlessCall::of(&record) == VersionlessCall::of(&source.record)
+            && VersionlessCall::from_record(&record) == VersionlessCall::from_record(&source.record)
         {
             return Ok(original.to_owned());
         }

@@ -142,7 +142,7 @@ impl<'a> Importer<'a> {
 
     /// Puts a literal of a job from elsewhere into its place, if nothing is there.
     pub fn import_literal(&self, file: &ExpectedFile, contents: &[u8]) -> Result<Import<()>> {
-        let Some(value) = SharedValue::of(contents, &file.digest) else {
+        let Some(value) = SharedValue::parse(contents, &file.digest) else {
             return Ok(Import::Damaged);
         };
         if !is_users_file(&file.name) {
@@ -167,7 +167,7 @@ impl<'a> Importer<'a> {
     /// Stores an output of a job from elsewhere that is one of its task inputs, texts, files or trees. It is named by
     /// its contents.
     pub fn import_input(&self, file: &ExpectedFile, contents: &[u8]) -> Result<Import<()>> {
-        let Some(value) = SharedValue::of(contents, &file.digest) else {
+        let Some(value) = SharedValue::parse(contents, &file.digest) else {
             return Ok(Import::Damaged);
         };
         let inputs = self.storage.inputs();
@@ -184,12 +184,12 @@ impl<'a> Importer<'a> {
 
     /// Whether contents from elsewhere match a task input.
     pub fn accepts_input(&self, file: &ExpectedFile, contents: &[u8]) -> bool {
-        SharedValue::of(contents, &file.digest).is_some()
+        SharedValue::parse(contents, &file.digest).is_some()
     }
 
     /// Whether contents from elsewhere could be put into the place of a literal: they are the recorded ones, and nothing is there.
     pub fn accepts_literal(&self, file: &ExpectedFile, contents: &[u8]) -> Result<bool> {
-        let is_recorded = SharedValue::of(contents, &file.digest).is_some();
+        let is_recorded = SharedValue::parse(contents, &file.digest).is_some();
         Ok(is_recorded && !self.storage.root.disk.exists(&self.storage.root.path(&file.name))?)
     }
 

@@ -249,7 +249,7 @@ impl<'a> Revocations<'a> {
     }
 
     /// Returns the revocations of a result, in the order of the names.
-    pub fn of(&self, entry: &Entry, record: &Record) -> Result<Vec<RevocationRecord>> {
+    pub fn find(&self, entry: &Entry, record: &Record) -> Result<Vec<RevocationRecord>> {
         let (outputs, directory) = (record.outputs(), revocations(entry));
         let mut found = Vec::new();
         for name in self.storage.root.own_names(&directory)? {

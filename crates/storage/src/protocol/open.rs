@@ -45,7 +45,7 @@ impl Storage {
 
     /// Opens the storage for reading only, once what is at its path was looked at.
     fn look(path: &Path, absent: Absent, unrecorded: Unrecorded) -> Result<Self> {
-        Site::of(path)?.check(path, absent)?;
+        Site::inspect(path)?.check(path, absent)?;
         let disk = Disk::open(&std::path::absolute(path).context("open the storage", path)?)?;
         let run = CurrentRun::new();
         Ok(Self {
@@ -306,7 +306,7 @@ impl Site {
     /// # Errors
     ///
     /// Fails if something other than a directory is there, or it may not be read, or a symbolic link in the path leads nowhere.
-    pub fn of(path: &Path) -> Result<Self> {
+    pub fn inspect(path: &Path) -> Result<Self> {
         let disk = Disk::open(path)?;
         if !disk.is_there() {
             return dangling(path).map_or(Ok(Self::Absent), Err);
@@ -348,7 +348,7 @@ impl Site {
             .skip(1)
             .filter(|dir| path.strip_prefix(dir).is_ok_and(Self::is_named_within))
             .map(openable);
-        dirs.find(|dir| matches!(Self::of(dir), Ok(Self::Storage)))
+        dirs.find(|dir| matches!(Self::inspect(dir), Ok(Self::Storage)))
     }
 
     /// Checks that there is a storage at this path, or nothing if that is accepted.
@@ -414,7 +414,7 @@ impl Site {
             .into_iter()
             .take(MAX_SIMILAR)
             .map(|name| there.join(name).components().chain(missing.clone()).collect::<PathBuf>())
-            .find(|path| matches!(Self::of(path), Ok(Self::Storage)))
+            .find(|path| matches!(Self::inspect(path), Ok(Self::Storage)))
     }
 }
 
@@ -484,7 +484,7 @@ mod tests {
                 None => fs::write(dir.path().join(name), "").unwrap(),
             }
         }
-        Site::of(dir.path()).unwrap()
+        Site::inspect(dir.path()).unwrap()
     }
 
     #[test]
@@ -513,8 +513,8 @@ mod tests {
         ] {
             assert_eq!(site(names), Site::Other, "{names:?}");
         }
-        assert_eq!(Site::of(Path::new("no/such/directory")).unwrap(), Site::Absent);
-        assert!(Site::of(Path::new("/dev/null")).is_err());
+        assert_eq!(Site::inspect(Path::new("no/such/directory")).unwrap(), Site::Absent);
+        assert!(Site::inspect(Path::new("/dev/null")).is_err());
     }
 
     #[test]

@@ -276,7 +276,7 @@ impl<'a> Jobs<'a> {
                     let named = inputs.iter().map(|it| &it.digest);
                     let named = named.chain(outputs.iter().chain(&literals).map(|it| &it.digest));
                     let record = JobRecord {
-                        format: Format::of(named),
+                        format: Format::for_values(named),
                         task: job.task.name.clone(),
                         commit: job.task.commit.clone(),
                         place: job.task.place.map(str::to_owned),

@@ -289,7 +289,7 @@ pub(super) enum SharedValue<'a> {
 
 impl<'a> SharedValue<'a> {
     /// Reads a value. `None` unless it has this digest.
-    pub(super) fn of(contents: &'a [u8], digest: &Digest) -> Option<Self> {
+    pub(super) fn parse(contents: &'a [u8], digest: &Digest) -> Option<Self> {
         if digest.is_directory() {
             DirectoryArchive::parse(contents, digest).map(Self::Directory)
         } else {
@@ -300,7 +300,7 @@ impl<'a> SharedValue<'a> {
     /// Reads a value that may be an object. `None` if it is known not to have this digest.
     pub(super) fn of_shared(contents: &'a SharedContents, digest: &Digest) -> Option<Self> {
         match contents {
-            SharedContents::Bytes(bytes) => Self::of(bytes, digest),
+            SharedContents::Bytes(bytes) => Self::parse(bytes, digest),
             SharedContents::Object(path) => Some(Self::Object(path)),
         }
     }
@@ -452,7 +452,7 @@ impl<'a> Values<'a> {
     pub(super) fn unpacked(&self, digest: &Digest) -> Result<Option<PathBuf>> {
         let root = &self.storage.root;
         let Some(contents) = root.archive(digest)? else { return Ok(None) };
-        let Some(value) = SharedValue::of(&contents, digest) else { return Ok(None) };
+        let Some(value) = SharedValue::parse(&contents, digest) else { return Ok(None) };
         let private = root.private_path()?;
         let written = self.write_shared(&private, &value, digest);
         if matches!(written, Ok(Some(_))) {

@@ -29,7 +29,7 @@ pub struct VersionlessCall<'a> {
 
 impl<'a> VersionlessCall<'a> {
     /// The call of a record.
-    pub fn of(record: &'a CallRecord) -> Self {
+    pub fn from_record(record: &'a CallRecord) -> Self {
         let CallRecord { computation, tree, inputs, .. } = record;
         Self { computation, tree, inputs }
     }
@@ -46,7 +46,7 @@ impl Takeover {
 
     /// Whether a result stands for a call of any version of its tree.
     pub fn serves(self, record: &CallRecord, call: VersionlessCall<'_>) -> bool {
-        self.serves_tree(record) && VersionlessCall::of(record) == call
+        self.serves_tree(record) && VersionlessCall::from_record(record) == call
     }
 }
 

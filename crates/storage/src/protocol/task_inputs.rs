@@ -106,7 +106,7 @@ pub(super) enum InputState {
 
 impl InputState {
     /// The state of a file with the name of some contents.
-    fn of(contents: &Digest, found: Published) -> Self {
+    fn compare(contents: &Digest, found: Published) -> Self {
         if found.digest == *contents { Self::Same(found.stamp) } else { Self::Collision }
     }
 }
@@ -333,7 +333,7 @@ impl<'a> Inputs<'a> {
             Err(error) => return Err(error),
         };
         if let Some(known) = hasher.known_small_file(&seen) {
-            return Ok(InputState::of(digest, known));
+            return Ok(InputState::compare(digest, known));
         }
         let record =
             self.storage.records().read::<InputRecord>(&task_input_record(digest, digits))?;
@@ -341,7 +341,7 @@ impl<'a> Inputs<'a> {
             && hasher.unchanged(&root.disk, &path, &seen, &known)?
         {
             hasher.note_small_file(&seen, taken, known.digest);
-            return Ok(InputState::of(digest, known));
+            return Ok(InputState::compare(digest, known));
         }
         let found = hasher.stored_value(&root.disk, &path, &seen)?;
         if task_input(&found.digest, digits) != task_input(digest, digits) {
@@ -351,11 +351,11 @@ impl<'a> Inputs<'a> {
             // If the record cannot be written, the value is only hashed again the next time.
             drop(self.record_input(digits, found));
         }
-        Ok(InputState::of(digest, found))
+        Ok(InputState::compare(digest, found))
     }
 
     fn record_input(&self, digits: Digits, file: Published) -> Result<()> {
-        let format = Format::of([&file.digest]);
+        let format = Format::for_values([&file.digest]);
         let record = InputRecord { format, file, recorded: Provenance::now() };
         self.storage.records().put(&task_input_record(&file.digest, digits), &record)
     }

@@ -63,7 +63,7 @@ impl Format {
     pub(crate) const SHARED: Self = Self(3);
 
     /// The format of a record that names these values.
-    pub(crate) fn of<'a>(values: impl IntoIterator<Item = &'a Digest>) -> Self {
+    pub(crate) fn for_values<'a>(values: impl IntoIterator<Item = &'a Digest>) -> Self {
         if values.into_iter().any(Digest::is_directory) { Self(2) } else { Self::FILES }
     }
 }
@@ -250,7 +250,7 @@ pub struct TableRecord {
 impl TableRecord {
     /// The record of a table, written now.
     pub(crate) fn now(recipe: Published, outputs: Vec<Published>) -> Self {
-        let format = Format::of(outputs.iter().map(|output| &output.digest));
+        let format = Format::for_values(outputs.iter().map(|output| &output.digest));
         Self { format, recipe, outputs, recorded: Some(Provenance::now()) }
     }
 }

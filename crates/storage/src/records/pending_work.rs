@@ -386,7 +386,7 @@ const MAX_JOBS: usize = 20;
 impl SuspensionRecord {
     /// The format of a record of a call that reads these values.
     pub fn format_of(values: &[TicketValue]) -> Format {
-        Format::of(values.iter().map(|value| &value.value.digest))
+        Format::for_values(values.iter().map(|value| &value.value.digest))
     }
 
     /// The version of the computation.

@@ -216,7 +216,9 @@ impl Write for HashedText<'_> {
 
 impl<'a> LongText<'a> {
     /// The text that a function writes: the same each time, and without an error of its own.
-    pub fn of(write: impl Fn(&mut dyn Write) -> io::Result<()> + Send + Sync + 'a) -> Self {
+    pub fn from_writer(
+        write: impl Fn(&mut dyn Write) -> io::Result<()> + Send + Sync + 'a,
+    ) -> Self {
         let mut hasher = Hasher::default();
         let mut text = BufWriter::with_capacity(PIECE, HashedText(&mut hasher));
         let written = write(&mut text).and_then(|()| text.flush());
@@ -348,7 +350,8 @@ mod tests {
     #[test]
     fn a_text_is_the_same_however_it_is_made() {
         let text = b"a\nb\n";
-        let in_pieces = LongText::of(|out| text.chunks(1).try_for_each(|it| out.write_all(it)));
+        let in_pieces =
+            LongText::from_writer(|out| text.chunks(1).try_for_each(|it| out.write_all(it)));
         for it in [in_pieces, LongText::of_bytes(text)] {
             let mut written = Vec::new();
             it.write(&mut written).unwrap();
