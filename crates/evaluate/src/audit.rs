@@ -295,11 +295,11 @@ impl RunningAudit<'_> {
         }
         if !is_reserved {
             let unsatisfiable =
-                Unsatisfiable::of(&call.resources, executor.capacity().get(), &executor.offer());
+                Unsatisfiable::find(&call.resources, executor.capacity().get(), &executor.offer());
             if let Some(unsatisfiable) = unsatisfiable {
                 return self.end(id, Some(TicketEnd::Refused(unsatisfiable.to_string())));
             }
-            if let Some(reservation) = Reservation::of(&call.resources) {
+            if let Some(reservation) = Reservation::from_resources(&call.resources) {
                 return self.scheduler.reserve(id, reservation);
             }
         }
@@ -374,7 +374,7 @@ impl RunningAudit<'_> {
             return self.end(id, Some(TicketEnd::Lost(how)));
         }
         let executor = self.launcher.settings.executor;
-        let watch = SealingWatch::of(executor, &mut launch, &call.computation().outputs, &end);
+        let watch = SealingWatch::start(executor, &mut launch, &call.computation().outputs, &end);
         let scene = self.launcher.scene(&launch.tree, call.computation(), &call.sources);
         let end = watch.during(drop, || call.compare(launch.stage, end, &watch, &scene));
         // Others may have it before the next call asks.

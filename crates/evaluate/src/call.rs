@@ -44,7 +44,7 @@ enum CallLookup {
 
 impl CallLookup {
     /// Decides the state of a call by the result of the lookup.
-    fn of(found: Found, demands: Demands) -> Self {
+    fn decide(found: Found, demands: Demands) -> Self {
         let Demands { forced, needed, executed } = demands;
         match found {
             Found::Hit(outputs) if forced => Self::Absent(outputs.name, None),
@@ -103,7 +103,7 @@ impl<'a> Evaluator<'a> {
         {
             return CallStep::Ended(outcome);
         }
-        let Some(runner) = CallRunner::of(self) else {
+        let Some(runner) = CallRunner::from_evaluator(self) else {
             return self.only_look(id, call, name, damage);
         };
         let stopped = |name: ResultName| {
@@ -159,7 +159,7 @@ impl<'a> Evaluator<'a> {
         };
         let demands = self.demands(id, &found);
         match self.foreseen(found, demands) {
-            Ok(found) => CallLookup::of(found, demands),
+            Ok(found) => CallLookup::decide(found, demands),
             Err(outcome) => CallLookup::Ended(outcome),
         }
     }
@@ -362,7 +362,7 @@ mod tests {
     /// Returns the kind of outcome of a call of which such outputs were found; `None` if it is absent.
     fn decided(found: fn(Outputs) -> Found, demands: Demands) -> Option<How> {
         let outputs = Outputs { name: ResultName::unknown_table(), files: Box::default() };
-        match CallLookup::of(found(outputs), demands) {
+        match CallLookup::decide(found(outputs), demands) {
             CallLookup::Ended(outcome) => Some(outcome.how()),
             CallLookup::Absent(..) => None,
             CallLookup::Unsettled(name) => panic!("{name:?}"),

@@ -30,7 +30,7 @@ impl Reservation {
     pub(super) const ONE: Self = Self { slots: 1, memory: 0, gpus: 0, exclusive: false };
 
     /// Returns the reservation of a call with these resources; `None` if it is only the slot that every call has.
-    pub(super) fn of(resources: &Resources) -> Option<Self> {
+    pub(super) fn from_resources(resources: &Resources) -> Option<Self> {
         let Resources { cpus, memory, gpus, .. } = resources;
         let spans = resources.spans();
         let reservation = Self {
@@ -246,7 +246,7 @@ pub enum Unsatisfiable {
 
 impl Unsatisfiable {
     /// Returns why a call can never be executed with these slots and this offer, or `None` if it can.
-    pub(super) fn of(resources: &Resources, slots: usize, offer: &Offer) -> Option<Self> {
+    pub(super) fn find(resources: &Resources, slots: usize, offer: &Offer) -> Option<Self> {
         if resources.spans()
             && let Some(unsatisfiable) = Self::of_span(resources, offer.reach)
         {

@@ -488,7 +488,7 @@ impl Evaluation {
         let mut calls = Vec::new();
         for (id, _) in self.plan.calls() {
             let Ok(Some(resources)) = self.plan.resources(id) else { continue };
-            if let Some(why) = Unsatisfiable::of(&resources, slots, &offer) {
+            if let Some(why) = Unsatisfiable::find(&resources, slots, &offer) {
                 calls.push((id, why));
             } else if let Some(root) = self.computation(id).and_then(|it| it.access.root())
                 && !resources.can_be_isolated()

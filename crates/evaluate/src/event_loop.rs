@@ -151,16 +151,16 @@ impl<'a> Countdown<'_, 'a> {
                 }
                 Work::Fetch(calls) => self.fetch(&calls),
                 Work::Begun(id) => self.scheduler.with_queued(id, |queued| {
-                    if let Some(runner) = CallRunner::of(self.evaluator) {
+                    if let Some(runner) = CallRunner::from_evaluator(self.evaluator) {
                         runner.report_begun(queued);
                     }
                 }),
                 Work::Ended(id, running, end) => {
-                    let Some(runner) = CallRunner::of(self.evaluator) else { continue };
+                    let Some(runner) = CallRunner::from_evaluator(self.evaluator) else { continue };
                     self.advance(id, runner.conclude(running, end));
                 }
                 Work::Answered(id, queued, end) => {
-                    let Some(runner) = CallRunner::of(self.evaluator) else { continue };
+                    let Some(runner) = CallRunner::from_evaluator(self.evaluator) else { continue };
                     self.advance(id, runner.conclude_at_worker(queued, end));
                 }
             }
@@ -393,7 +393,7 @@ impl<'a> Countdown<'_, 'a> {
 
     fn publish_one(&self, executed: SealedCall<'a>) -> Option<Outcome> {
         // Nothing is executed by an evaluation that only looks.
-        CallRunner::of(self.evaluator)?.publish(executed)
+        CallRunner::from_evaluator(self.evaluator)?.publish(executed)
     }
 
     /// Flushes sealed calls, publishes them, flushes again, and reports them.

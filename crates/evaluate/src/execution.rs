@@ -38,7 +38,7 @@ pub(super) struct CallRunner<'e, 'a> {
 
 impl<'e, 'a> CallRunner<'e, 'a> {
     /// Executes the calls of an evaluation, if that is wanted.
-    pub(super) fn of(evaluator: &'e Evaluator<'a>) -> Option<Self> {
+    pub(super) fn from_evaluator(evaluator: &'e Evaluator<'a>) -> Option<Self> {
         let storage = &evaluator.evaluation.storage;
         let launcher = CallLauncher { storage, settings: evaluator.execution? };
         Some(Self { evaluator, launcher })
@@ -143,9 +143,9 @@ impl<'e, 'a> CallRunner<'e, 'a> {
             return Ok(None);
         }
         let executor = self.launcher.settings.executor;
-        match Unsatisfiable::of(resources, executor.capacity().get(), &executor.offer()) {
+        match Unsatisfiable::find(resources, executor.capacity().get(), &executor.offer()) {
             Some(unsatisfiable) => Err(unsatisfiable),
-            None => Ok(Reservation::of(resources)),
+            None => Ok(Reservation::from_resources(resources)),
         }
     }
 
@@ -275,7 +275,7 @@ impl<'e, 'a> CallRunner<'e, 'a> {
         end: Result<Ended, ExecuteError>,
     ) -> Result<Sealed<'a>, Outcome> {
         let executor = self.launcher.settings.executor;
-        let watch = SealingWatch::of(executor, &mut launch, &begun.computation.outputs, &end);
+        let watch = SealingWatch::start(executor, &mut launch, &begun.computation.outputs, &end);
         let (id, observe) = (begun.id, self.evaluator.observe);
         let tell = |what| observe(Event::Hashing(id, what));
         watch.during(tell, || self.seal_watched(begun, launch, end, &watch))

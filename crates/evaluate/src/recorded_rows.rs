@@ -67,7 +67,7 @@ impl RecordedRows {
     }
 
     /// The rows of the point with these outputs.
-    pub fn of(&self, outputs: &[Digest]) -> Option<&RecordedPoint> {
+    pub fn find_point(&self, outputs: &[Digest]) -> Option<&RecordedPoint> {
         self.0.get(outputs)
     }
 }

@@ -27,7 +27,7 @@ pub(super) struct SealingWatch<'a> {
 impl<'a> SealingWatch<'a> {
     /// Notes where the execution may have left something of these outputs. The time that sealing takes counts for the time limit of the
     /// call.
-    pub(super) fn of(
+    pub(super) fn start(
         executor: &'a dyn Executor,
         launch: &mut Launch<'_>,
         outputs: &[String],

@@ -149,7 +149,7 @@ impl<'a> Gathering<'_, 'a> {
                 none => none.insert(RecordedRows::read(evaluation, self.sweep)?),
             };
             known[number] =
-                recorded.of(&self.digests(number)).and_then(|it| it.number(&until.column));
+                recorded.find_point(&self.digests(number)).and_then(|it| it.number(&until.column));
             match known[number] {
                 Some(_) => *of_point = None,
                 None => lacking.extend(sources),

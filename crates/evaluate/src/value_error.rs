@@ -72,7 +72,7 @@ pub enum ValueError {
 
 impl ValueError {
     /// Names the tree whose data Git cannot read.
-    pub(super) fn of(self, name: &TreeName) -> Self {
+    pub(super) fn name_tree(self, name: &TreeName) -> Self {
         match self {
             Self::Git(source) => Self::Unreadable { name: name.to_string(), source },
             other => other,

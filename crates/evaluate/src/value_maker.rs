@@ -255,7 +255,7 @@ impl ValueMaker<'_> {
                 let directory = Trees::of_draft(dir, tree)
                     .map_err(ValueError::Git)
                     .and_then(|(trees, large)| self.directory(&trees, tree, &large));
-                let directory = directory.map_err(|error| error.of(name))?;
+                let directory = directory.map_err(|error| error.name_tree(name))?;
                 return self.with_version(directory, recorded.version(), None);
             }
             TreeCommit::Recorded(RecordedTree { commit, .. }) => commit.full().to_owned(),
@@ -270,7 +270,7 @@ impl ValueMaker<'_> {
         let tree = repository.tree(&commit, name.path())?;
         let large = repository.lfs_files(&commit, name.path())?;
         let directory = self.directory(repository.trees(), &tree, &large);
-        let directory = directory.map_err(|error| error.of(name))?;
+        let directory = directory.map_err(|error| error.name_tree(name))?;
         if self.store {
             let place = CommitPath { commit: &commit, path: name.path() };
             let trees = self.evaluation.storage.commit_trees();

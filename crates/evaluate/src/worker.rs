@@ -272,12 +272,13 @@ impl<'a> Worker<'a> {
             for (class, numbers) in queue.tickets()? {
                 let Some(resources) = Resources::of_class(&class) else { continue };
                 let is_too_much =
-                    Unsatisfiable::of(&resources, state.slots, &state.offer).is_some();
+                    Unsatisfiable::find(&resources, state.slots, &state.offer).is_some();
                 let is_wasteful = self.rules.only_spanning && !resources.spans();
                 if is_too_much || is_wasteful || !time.suffices_for(&resources) {
                     continue;
                 }
-                let reservation = Reservation::of(&resources).unwrap_or(Reservation::ONE);
+                let reservation =
+                    Reservation::from_resources(&resources).unwrap_or(Reservation::ONE);
                 for number in numbers {
                     if state.refused.is_empty() || !state.refused.contains(&queue.id(number)) {
                         let (queue, class) = (queue.clone(), class.clone());

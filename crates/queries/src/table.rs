@@ -140,7 +140,7 @@ fn read_sweep(
         false => RecordedRows::default(),
     };
     let recorded: Vec<Option<&RecordedPoint>> =
-        away.iter().map(|outputs| recorded.of(outputs.as_ref()?)).collect();
+        away.iter().map(|outputs| recorded.find_point(outputs.as_ref()?)).collect();
     let read = (0..rows.points.len()).into_par_iter().map(|number| match recorded[number] {
         Some(_) => {
             let origin = RowOrigin::find(evaluation, attestations, rows.row(number));
