@@ -168,7 +168,7 @@ fn cold_flushed(bencher: Bencher<'_, '_>, calls: usize) {
 
 #[divan::bench(args = calls(), sample_count = 3, sample_size = 1)]
 fn cold_isolated(bencher: Bencher<'_, '_>, calls: usize) {
-    let sandbox = Sandbox::of(env!("CARGO_BIN_EXE_ce").into());
+    let sandbox = Sandbox::with_program(env!("CARGO_BIN_EXE_ce").into());
     let executor = Local::new(jobs(), Some(sandbox));
     World::of(calls).cold(bencher, Durability::Unsynced, &executor);
 }

@@ -270,7 +270,7 @@ impl<'a> CallLauncher<'a> {
             exclusive: resources.exclusive,
             inspection: None,
             // Slurm grants the graphics processors of an allocation.
-            span: Span::of(resources),
+            span: Span::from_resources(resources),
         })
     }
 
@@ -552,7 +552,7 @@ impl KeptDirectory {
         {
             make(outputs.join(numbered(number, name)))?;
         }
-        Ok(Self { path, outputs: VerifiedPath::of(outputs)?, tmp: VerifiedPath::of(tmp)? })
+        Ok(Self { path, outputs: VerifiedPath::verify(outputs)?, tmp: VerifiedPath::verify(tmp)? })
     }
 }
 

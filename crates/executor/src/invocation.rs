@@ -84,7 +84,7 @@ pub struct Span {
 
 impl Span {
     /// Returns the request of a call to an allocation, if it needs one.
-    pub fn of(resources: &Resources) -> Option<Self> {
+    pub fn from_resources(resources: &Resources) -> Option<Self> {
         let (nodes, launcher) = (resources.nodes, resources.launcher.clone());
         let cpus = resources.cpus.unwrap_or(NonZeroU32::MIN);
         let tasks = resources.task_count();
@@ -197,7 +197,7 @@ pub struct VerifiedPath {
 
 impl VerifiedPath {
     /// Verifies the file or directory at this path, which has no symbolic link.
-    pub fn of(path: PathBuf) -> io::Result<Self> {
+    pub fn verify(path: PathBuf) -> io::Result<Self> {
         let stat = lstat(&path)?;
         Ok(Self { path, id: (stat.st_dev, stat.st_ino) })
     }
@@ -311,7 +311,7 @@ mod tests {
         let at = |name: &str| dir.path().join(name);
         fs::create_dir(at("room")).unwrap();
         fs::write(at("room/file"), "a").unwrap();
-        let file = VerifiedPath::of(at("room/file")).unwrap();
+        let file = VerifiedPath::verify(at("room/file")).unwrap();
         file.check().unwrap();
         drop(file.open().unwrap());
 

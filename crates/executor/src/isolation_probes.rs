@@ -128,7 +128,7 @@ impl Trial {
     }
 
     fn verified(&self, name: &str) -> io::Result<VerifiedPath> {
-        VerifiedPath::of(self.at(name))
+        VerifiedPath::verify(self.at(name))
     }
 
     /// Executes the attempts, and returns the findings.

@@ -575,7 +575,7 @@ fn begin(
         true => FailedAttempt::Over(broken(error)),
         false => FailedAttempt::Passing(error),
     };
-    let spec = SandboxSpec::of(invocation).map_err(|error| {
+    let spec = SandboxSpec::from_invocation(invocation).map_err(|error| {
         let is_about_execution = error.is_about_execution();
         or_passing(error, is_about_execution)
     })?;

@@ -91,7 +91,7 @@ impl TaskSandbox {
         token: &str,
         statuses: PathBuf,
     ) -> Result<Self, SandboxError> {
-        let spec = SandboxSpec::of(invocation)?;
+        let spec = SandboxSpec::from_invocation(invocation)?;
         let file = invocation.stage.path.join(format!("{token}.sandbox"));
         let step = |doing: &str, path: &Path| {
             let (doing, path) = (doing.to_owned(), path.to_owned());
@@ -102,7 +102,7 @@ impl TaskSandbox {
         let mut open = File::options();
         let written = open.write(true).create_new(true).mode(0o600).open(&file);
         written.and_then(|mut it| spec.write(&mut it)).map_err(step("write", &file))?;
-        let devices = SharedState::of(&invocation.access).devices;
+        let devices = SharedState::from_access(&invocation.access).devices;
         let words = [program.into(), TASK.into(), file.clone().into(), statuses.into()];
         let words = words.into_iter().chain(devices.into_iter().map(OsString::from)).collect();
         Ok(Self { file, spec, words })
@@ -165,7 +165,7 @@ struct TaskPlace {
 }
 
 impl TaskPlace {
-    fn of(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
+    fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
         let node = variable("SLURM_NODEID")?.parse().ok()?;
         let local = variable("SLURM_LOCALID")?.parse().ok()?;
         let here = tasks_of(&variable("SLURM_STEP_TASKS_PER_NODE")?, node)?;
@@ -198,7 +198,7 @@ fn run_task(
     let opened = File::open(file).map_err(at("read", file))?;
     let spec = SandboxSpec::read(&mut &opened).and_then(|it| it.ok_or(Errno::NODATA.into()));
     let spec = spec.map_err(at("read", file))?;
-    let place = TaskPlace::of(|name| env::var(name).ok());
+    let place = TaskPlace::from_environment(|name| env::var(name).ok());
     let place = place.ok_or(Errno::INVAL).map_err(at("find the place of", "a task"))?;
     // Older MPIs are served by an open file.
     let kept: Option<i32> = env::var("PMI_FD").ok().and_then(|it| it.parse().ok());
@@ -227,7 +227,7 @@ fn run_task(
         let why = why.and_then(|why| Reply::read(&mut File::from(why)).ok());
         return Err(NotBegun(why));
     };
-    let user = InsideUser::of(user);
+    let user = InsideUser::from_word(user);
     // In the namespace it could not. Who may not do it outside either has no groups that matter.
     let _not_allowed = set_thread_groups(&[]);
     // Others of the same user are there.
@@ -488,7 +488,9 @@ mod tests {
                 ("SLURM_LOCALID", "3"),
                 ("SLURM_STEP_TASKS_PER_NODE", tasks),
             ];
-            TaskPlace::of(|name| all.iter().find(|it| it.0 == name).map(|it| it.1.to_owned()))
+            TaskPlace::from_environment(|name| {
+                all.iter().find(|it| it.0 == name).map(|it| it.1.to_owned())
+            })
         };
         assert_eq!(place("1,4"), Some(TaskPlace { node: 1, local: 3, here: 4 }));
         assert_eq!(place("5"), None);

@@ -210,13 +210,13 @@ pub struct Sandbox {
 impl Default for Sandbox {
     /// Launchers that are this very program, even if another file has its name by now.
     fn default() -> Self {
-        Self::of("/proc/self/exe".into())
+        Self::with_program("/proc/self/exe".into())
     }
 }
 
 impl Sandbox {
     /// Launchers that are a program whose `main` begins with [`hidden`](crate::hidden).
-    pub fn of(program: PathBuf) -> Self {
+    pub fn with_program(program: PathBuf) -> Self {
         Self { program, idle: Mutex::default(), possible: OnceLock::new(), probing: Mutex::new(()) }
     }
 
@@ -278,7 +278,7 @@ impl Sandbox {
         invocation: &Invocation,
         spec: &SandboxSpec,
     ) -> Result<Launcher, SandboxError> {
-        let shared = SharedState::of(&invocation.access);
+        let shared = SharedState::from_access(&invocation.access);
         while let Some(mut launcher) = self.take_idle(&shared) {
             // One that somebody has killed meanwhile takes nothing.
             if launcher.ask(spec).is_ok() {
@@ -321,7 +321,7 @@ struct SharedState {
 }
 
 impl SharedState {
-    fn of(access: &Access) -> Self {
+    fn from_access(access: &Access) -> Self {
         let mut devices: Vec<PathBuf> = access.devices().map(Path::to_owned).collect();
         devices.sort();
         devices.dedup();
@@ -492,7 +492,7 @@ mod tests {
         let script = script.replace("answer ", &format!("cat {place}/"));
         fs::write(&program, script).unwrap();
         fs::set_permissions(&program, Permissions::from_mode(0o700)).unwrap();
-        (dir, Sandbox::of(program))
+        (dir, Sandbox::with_program(program))
     }
 
     fn failed(doing: &str, path: &str, error: Errno) -> Reply {
@@ -536,7 +536,7 @@ mod tests {
     fn a_program_that_cannot_be_started_says_nothing_of_the_host() {
         let attempts = StartAttempts::with_patience(Duration::ZERO);
         for program in ["/nonexistent/launcher", "/dev/null", "/"] {
-            let sandbox = Sandbox::of(program.into());
+            let sandbox = Sandbox::with_program(program.into());
             assert!(sandbox.probe(&attempts, &|| false).is_err(), "{program}");
             assert!(sandbox.refused().is_none());
         }

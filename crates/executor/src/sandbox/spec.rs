@@ -80,7 +80,7 @@ pub(super) struct InputPoint {
 }
 
 impl InputPoint {
-    fn of(input: &InputFile) -> Self {
+    fn from_input(input: &InputFile) -> Self {
         Self { name: input.name.clone().into(), is_dir: input.digest.is_directory() }
     }
 
@@ -113,7 +113,7 @@ pub(crate) struct SandboxSpec {
 
 impl SandboxSpec {
     /// Specifies what an invocation may see, and nothing else. Granted paths are followed now, by links that no computation can have made.
-    pub(crate) fn of(invocation: &Invocation) -> Result<Self, SandboxError> {
+    pub(crate) fn from_invocation(invocation: &Invocation) -> Result<Self, SandboxError> {
         let Invocation { tree, inputs, outputs, work, outbox, stage, log, access, .. } = invocation;
         let own: [Bind; OWN] = [
             Bind::verified(BindMode::Read, tree, COMPUTATION.into()),
@@ -122,7 +122,7 @@ impl SandboxSpec {
         ];
         let mut binds = Vec::from(own);
         let root = access.root().map(|label| label.number);
-        let points: Vec<InputPoint> = inputs.iter().map(InputPoint::of).collect();
+        let points: Vec<InputPoint> = inputs.iter().map(InputPoint::from_input).collect();
         for (input, point) in inputs.iter().zip(&points) {
             binds.push(Bind::verified(BindMode::Read, &input.file, point.path()));
         }

@@ -252,7 +252,7 @@ impl InsideUser {
     }
 
     /// Returns the user that was sent.
-    pub(super) fn of(word: u8) -> Self {
+    pub(super) fn from_word(word: u8) -> Self {
         [Self::Nobody, Self::Root].into_iter().find(|it| it.word() == word).unwrap_or(Self::Same)
     }
 

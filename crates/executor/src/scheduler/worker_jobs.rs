@@ -147,7 +147,7 @@ impl<'a> JobAnswer<'a> {
     }
 
     /// The line that is about a task.
-    pub(crate) fn of(&self, token: &'a JobToken, index: u32) -> Option<&'a ScheduledJob> {
+    pub(crate) fn find_job(&self, token: &'a JobToken, index: u32) -> Option<&'a ScheduledJob> {
         self.0.get(&(token, Some(index))).or_else(|| self.0.get(&(token, None))).copied()
     }
 }

@@ -107,7 +107,7 @@ impl Slurm {
     /// running minutes after its end, and accounting may be wrong for a while.
     pub fn why(&self, task: &ArrayTask) -> Option<String> {
         let jobs = self.jobs(std::slice::from_ref(&task.token)).unwrap_or_default();
-        let (word, description) = match JobAnswer::new(&jobs).of(&task.token, task.index) {
+        let (word, description) = match JobAnswer::new(&jobs).find_job(&task.token, task.index) {
             Some(job) if job.state == JobState::Ended => (job.word.clone(), job.description()),
             Some(_) => return None,
             // Slurm itself forgets after some minutes.

@@ -252,9 +252,9 @@ mod tests {
         assert_eq!(jobs[1].description(), "FAILED (JobLaunchFailure)");
         assert_eq!((&*jobs[3].reason, &jobs[3].node), ("(a | b)", &None));
         let answer = JobAnswer::new(&jobs);
-        let id = |index| answer.of(&jobs[0].token, index).map(|job| job.id.as_str());
+        let id = |index| answer.find_job(&jobs[0].token, index).map(|job| job.id.as_str());
         assert_eq!([id(1), id(2), id(3)], [Some("3_1"), Some("3_2"), Some("3")]);
-        assert!(answer.of(&"ce-00000000000000ff".parse().unwrap(), 1).is_none());
+        assert!(answer.find_job(&"ce-00000000000000ff".parse().unwrap(), 1).is_none());
     }
 
     #[test]

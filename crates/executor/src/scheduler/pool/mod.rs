@@ -184,7 +184,7 @@ impl WorkerPool {
         let mut is_new = false;
         for token in &asked {
             let Some(array) = self.arrays.get_mut(token) else { continue };
-            is_new |= array.answered(now, |index| answer.of(token, index));
+            is_new |= array.answered(now, |index| answer.find_job(token, index));
         }
         self.polling.answered(now, is_new);
     }
