@@ -137,7 +137,7 @@ fn load(lab: &Lab, cache: Option<&Cache>) -> String {
 
 /// Waits until a file is not racy.
 fn settle(file: &Path) {
-    let stat = FileStat::of(file).unwrap();
+    let stat = FileStat::read(file).unwrap();
     while stat.is_racy(SystemTime::now()) {
         thread::sleep(Duration::from_millis(20));
     }

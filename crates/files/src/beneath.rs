@@ -49,7 +49,7 @@ impl From<ForeignEntry> for io::Error {
 
 impl ForeignEntry {
     /// The `ForeignEntry` that an error wraps, if it does.
-    pub fn of(error: &io::Error) -> Option<Self> {
+    pub fn from_error(error: &io::Error) -> Option<Self> {
         error.get_ref()?.downcast_ref().copied()
     }
 
@@ -339,8 +339,9 @@ mod tests {
             let opened = way(&top, OsStr::new("a/b/c")).unwrap();
             let inode = fs::metadata(dir.path().join("a/b/c")).unwrap();
             assert_eq!(fstat(&opened).unwrap().st_ino, std::os::unix::fs::MetadataExt::ino(&inode));
-            let wrong =
-                |inside: &str| ForeignEntry::of(&way(&top, OsStr::new(inside)).unwrap_err());
+            let wrong = |inside: &str| {
+                ForeignEntry::from_error(&way(&top, OsStr::new(inside)).unwrap_err())
+            };
             for link in ["a/link", "a/link/below", "a/near", "a/near/c"] {
                 assert_eq!(wrong(link), Some(ForeignEntry::Link), "{link}");
             }

@@ -255,7 +255,7 @@ impl DirectoryWriter {
         let (dir, name) = self.locate(path).ok()?;
         if let Ok(directory) = open_directory(&dir, name) {
             let stop = AtomicBool::new(false);
-            let manifest = Scan::of(directory, &stop).ok()?.read(&stop, &AtomicU64::new(0));
+            let manifest = Scan::walk(directory, &stop).ok()?.read(&stop, &AtomicU64::new(0));
             return Some(manifest.ok()?.digest());
         }
         let (mut file, mut hasher) = (self.file(path).ok()?, Hasher::default());

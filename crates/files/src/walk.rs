@@ -117,7 +117,7 @@ pub struct TrustedLinks {
 
 impl TrustedLinks {
     /// Links that computations cannot have made which may write these paths below the root.
-    pub fn of(root: BorrowedFd<'_>, written: &[PathBuf]) -> Self {
+    pub fn find(root: BorrowedFd<'_>, written: &[PathBuf]) -> Self {
         let written = written.iter().filter_map(|path| {
             let mut walk = PathWalk::new(root).ok()?;
             walk.along(path, |_, _| Ok(())).ok()?;
@@ -435,7 +435,7 @@ mod tests {
 
     fn trusted(root: &OwnedFd, written: &[&str]) -> TrustedLinks {
         let written: Vec<PathBuf> = written.iter().map(Into::into).collect();
-        TrustedLinks::of(root.as_fd(), &written)
+        TrustedLinks::find(root.as_fd(), &written)
     }
 
     fn granted(root: &OwnedFd, path: &str, trusted: &TrustedLinks) -> Result<u64, GrantError> {

@@ -346,7 +346,7 @@ impl RepoState {
         repository: &gix::Repository,
         commit: gix::ObjectId,
     ) -> GitResult<Self> {
-        let index = FileStat::of(&index_path(repository)).ok();
+        let index = FileStat::read(&index_path(repository)).ok();
         Ok(Self { top: top.to_owned(), commit: object_id(commit)?, index })
     }
 

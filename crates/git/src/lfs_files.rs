@@ -74,7 +74,7 @@ fn is_verified(
     stop: &AtomicBool,
 ) -> bool {
     let began = SystemTime::now();
-    let Ok(stat) = FileStat::of(file) else { return false };
+    let Ok(stat) = FileStat::read(file) else { return false };
     let table = cache.map(|cache| Table::open(cache, "lfs", MAX_VERIFIED));
     let key = [pointer.oid.as_bytes(), file.as_os_str().as_encoded_bytes()];
     let is_current = |known: &FileStat| *known == stat;

@@ -32,7 +32,7 @@ fn ten_thousand_directories_in_each_other_take_neither_stack_nor_descriptors() {
     let dir = directory();
     let nest = Nest::new(&dir.path().join("top"), DEPTH);
     let top = nest.top.try_clone().unwrap();
-    let reading = move || read(&Scan::of(top, &AtomicBool::new(false)).unwrap()).unwrap();
+    let reading = move || read(&Scan::walk(top, &AtomicBool::new(false)).unwrap()).unwrap();
     let reader = std::thread::Builder::new().stack_size(256 << 10).spawn(reading).unwrap();
     let manifest = reader.join().unwrap();
     assert_eq!(manifest.entries().len(), DEPTH / 100);

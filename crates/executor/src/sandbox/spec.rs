@@ -131,7 +131,7 @@ impl SandboxSpec {
             path: "/".into(),
             source,
         })?;
-        let trusted = TrustedLinks::of(host.as_fd(), &access.written);
+        let trusted = TrustedLinks::find(host.as_fd(), &access.written);
         let granted = |mode, path: &Path| -> Result<Bind, GrantError> {
             let (_, source) = open_granted(host.as_fd(), path, mode == BindMode::Write, &trusted)?;
             Ok(Bind { mode, source, id: None, target: path.to_owned() })

@@ -285,7 +285,7 @@ impl From<&Stat> for FileStat {
 
 impl FileStat {
     /// Looks at a file. A link is not followed.
-    pub fn of(path: &Path) -> io::Result<Self> {
+    pub fn read(path: &Path) -> io::Result<Self> {
         Ok(Self::from(&lstat(path)?))
     }
 
@@ -325,7 +325,7 @@ mod tests {
     #[test]
     fn a_file_is_racy_until_both_times_are_past() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let now = FileStat::of(file.path()).unwrap();
+        let now = FileStat::read(file.path()).unwrap();
         let after = |ms: i64| {
             let ns = now.changed_ns.max(now.modified_ns) + ms * 1_000_000;
             UNIX_EPOCH + Duration::from_nanos(ns.try_into().unwrap())

@@ -67,7 +67,7 @@ a line of another form
     #[test]
     fn the_device_of_a_file_is_looked_for_once() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let device = super::super::FileStat::of(file.path()).unwrap().device;
+        let device = super::super::FileStat::read(file.path()).unwrap().device;
         assert!(!is_image(device));
         assert!(KNOWN.lock().unwrap().as_ref().unwrap().contains_key(&device));
     }

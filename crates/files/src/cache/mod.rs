@@ -116,7 +116,7 @@ impl Table {
     /// `None` if the program file is unknown.
     pub fn of_this_program(self) -> Option<Self> {
         let program = std::env::current_exe().ok()?;
-        let header = (FORMAT, Some(FileStat::of(&program).ok()?));
+        let header = (FORMAT, Some(FileStat::read(&program).ok()?));
         Some(Self { program, header, ..self })
     }
 

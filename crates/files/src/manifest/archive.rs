@@ -278,7 +278,7 @@ fn open(directory: &OwnedFd, path: &[u8]) -> Result<File, DirectoryError> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let name = split_path(path).1;
     let file = open_leased(|| false, || openat(directory, name, flags, Mode::empty()));
-    Ok(file.map_err(|error| DirectoryError::of(path, error))?.into())
+    Ok(file.map_err(|error| DirectoryError::from_errno(path, error))?.into())
 }
 
 /// Appends the contents of a file that should have this size.

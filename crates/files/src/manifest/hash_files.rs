@@ -213,7 +213,7 @@ impl<'a> OpenFile<'a> {
         let file = open_leased(is_stopped, || openat(directory, name, flags, Mode::empty()));
         let file = file.map_err(|error| match error {
             Errno::WOULDBLOCK if is_stopped() => DirectoryError::Interrupted,
-            error => DirectoryError::of(path, error),
+            error => DirectoryError::from_errno(path, error),
         })?;
         let copy = match &entry.to {
             Some(to) => Some(FileCopy::new(to, path, executable)?),
@@ -248,7 +248,7 @@ impl<'a> OpenFile<'a> {
         }
         // The stat was taken before the file was opened.
         let original = original.as_ref().unwrap_or(&self.file);
-        let after = fstat(original).map_err(|error| DirectoryError::of(path, error))?;
+        let after = fstat(original).map_err(|error| DirectoryError::from_errno(path, error))?;
         let mut after = FileStat::from(&after);
         if self.watch.linked {
             after.changed_ns = stat.changed_ns;
@@ -285,7 +285,7 @@ impl<'a> OpenFile<'a> {
                 Err(Errno::AGAIN | Errno::ISDIR) => {
                     return Err(DirectoryError::Changed(path.into()));
                 }
-                Err(error) => return Err(DirectoryError::of(path, error)),
+                Err(error) => return Err(DirectoryError::from_errno(path, error)),
                 Ok(count) => {
                     if let Some(copy) = &mut self.copy {
                         let written = copy.write(&piece[..count], self.read);
@@ -383,13 +383,13 @@ pub(super) fn make_way<C>(
             mkdirat(to.directory(), name, Mode::from_raw_mode(umask::for_user(0o777)))
         }
     };
-    made.map_err(|error| DirectoryError::of(&entry.path, error))?;
+    made.map_err(|error| DirectoryError::from_errno(&entry.path, error))?;
     Ok(Arc::clone(to.directory()))
 }
 
 impl FileCopy {
     /// Begins a copy in an empty file.
-    pub const fn of(file: File) -> Self {
+    pub const fn begin(file: File) -> Self {
         Self { file, is_short: false }
     }
 
@@ -402,7 +402,7 @@ impl FileCopy {
         let mode = umask::for_user(if executable { 0o555 } else { 0o444 });
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         match openat(to, split_path(path).1, flags, Mode::from_raw_mode(mode)) {
-            Ok(file) => Ok(Self::of(file.into())),
+            Ok(file) => Ok(Self::begin(file.into())),
             Err(error) => Err(DirectoryError::write(path, error.into())),
         }
     }

@@ -100,7 +100,7 @@ fn place(path: &[u8]) -> String {
 
 impl DirectoryError {
     /// The meaning of an error of the operating system for an entry that existed just now.
-    fn of(path: &[u8], error: Errno) -> Self {
+    fn from_errno(path: &[u8], error: Errno) -> Self {
         match error {
             Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO | Errno::INVAL => {
                 Self::Changed(path.into())

@@ -44,7 +44,7 @@ impl Scan {
     pub fn at(path: &Path, stop: &AtomicBool) -> Result<Self, DirectoryError> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let top = openat(CWD, path, flags, Mode::empty());
-        Self::of(
+        Self::walk(
             top.map_err(|error| DirectoryError::Io { path: [].into(), source: error.into() })?,
             stop,
         )
@@ -56,7 +56,7 @@ impl Scan {
     ///
     /// Fails if it cannot be listed, changes meanwhile, or has entries that cannot be part of a value: then
     /// the error names all of them. Fails once `stop` is set.
-    pub fn of(top: OwnedFd, stop: &AtomicBool) -> Result<Self, DirectoryError> {
+    pub fn walk(top: OwnedFd, stop: &AtomicBool) -> Result<Self, DirectoryError> {
         let taken = SystemTime::now();
         let mut walk = DirectoryWalk {
             listing: Vec::with_capacity(LISTING),
@@ -192,7 +192,7 @@ impl DirectoryWalk {
         descent: &Descent,
         stop: &AtomicBool,
     ) -> Result<Vec<Box<[u8]>>, DirectoryError> {
-        let wrong = |error| DirectoryError::of(descent.path(), error);
+        let wrong = |error| DirectoryError::from_errno(descent.path(), error);
         let own = FileStat::from(&fstat(descent.directory()).map_err(wrong)?);
         self.note_change(&own);
         let mut names = names(descent.directory(), &mut self.listing).map_err(wrong)?;
@@ -210,7 +210,7 @@ impl DirectoryWalk {
             let looked = look(descent.directory(), name, &path);
             looked
                 .map(|looked| (looked, path))
-                .map_err(|error| DirectoryError::of(&descent.join(name), error))
+                .map_err(|error| DirectoryError::from_errno(&descent.join(name), error))
         };
         let looked: Vec<_> = if names.len() < MANY {
             names.iter().map(|name| look(name)).collect()
@@ -375,7 +375,7 @@ impl Descent {
     /// Moves to a directory in the current one, which is not a link.
     pub(super) fn enter(&mut self, name: &[u8]) -> Result<(), DirectoryError> {
         let inner = open(&self.here, name);
-        let inner = inner.map_err(|error| DirectoryError::of(&self.join(name), error))?;
+        let inner = inner.map_err(|error| DirectoryError::from_errno(&self.join(name), error))?;
         let length = self.path.len();
         if length > 0 {
             self.path.push(b'/');
@@ -387,8 +387,8 @@ impl Descent {
         if let Some(Above { length, handle }) = far
             && let Handle::Open(directory) = handle
         {
-            let id =
-                id(directory).map_err(|error| DirectoryError::of(&self.path[..*length], error))?;
+            let id = id(directory)
+                .map_err(|error| DirectoryError::from_errno(&self.path[..*length], error))?;
             *handle = Handle::Closed(id);
         }
         Ok(())
@@ -404,7 +404,7 @@ impl Descent {
                 match around {
                     Ok((found, around)) if found == expected => Arc::new(around),
                     Ok(_) => return Err(DirectoryError::Changed(self.path.as_slice().into())),
-                    Err(error) => return Err(DirectoryError::of(&self.path, error)),
+                    Err(error) => return Err(DirectoryError::from_errno(&self.path, error)),
                 }
             }
         };
@@ -430,7 +430,7 @@ impl Descent {
         for name in rest.filter(|name| !name.is_empty()) {
             match mkdirat(&self.here, name, Mode::from_raw_mode(umask::for_user(0o777))) {
                 Ok(()) | Err(Errno::EXIST) => self.enter(name)?,
-                Err(error) => return Err(DirectoryError::of(&self.join(name), error)),
+                Err(error) => return Err(DirectoryError::from_errno(&self.join(name), error)),
             }
         }
         Ok(())

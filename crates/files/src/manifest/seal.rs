@@ -36,7 +36,7 @@ pub fn seal(top: &OwnedFd, shared: u32, mut made: Made<'_, '_>) -> Result<(), Di
     let mut linked: HashMap<(u64, u64), LinkedFile> = HashMap::new();
     let mut listing = Vec::with_capacity(LISTING);
     Descent::walk(top, |descent| {
-        let wrong = |error| DirectoryError::of(descent.path(), error);
+        let wrong = |error| DirectoryError::from_errno(descent.path(), error);
         let mode = fstat(descent.directory()).map_err(wrong)?.st_mode;
         let mode = Mode::from_raw_mode(match descent.path() {
             [] => mode & 0o777 | 0o700 | shared & 0o2000,
@@ -59,7 +59,7 @@ pub fn seal(top: &OwnedFd, shared: u32, mut made: Made<'_, '_>) -> Result<(), Di
             let sealed = seal_entry(descent, &name, shared, &mut made, &mut linked);
             let sealed = sealed.map_err(|error| match error {
                 _ if made.is_stopped() => DirectoryError::Interrupted,
-                error => DirectoryError::of(&descent.join(&name), error),
+                error => DirectoryError::from_errno(&descent.join(&name), error),
             })?;
             if sealed {
                 inner.push(name);
@@ -83,7 +83,7 @@ pub fn seal(top: &OwnedFd, shared: u32, mut made: Made<'_, '_>) -> Result<(), Di
             });
         sealed.map_err(|error| match error {
             _ if made.is_stopped() => DirectoryError::Interrupted,
-            error => DirectoryError::of(&path, error),
+            error => DirectoryError::from_errno(&path, error),
         })?;
     }
     Ok(())
@@ -203,7 +203,7 @@ fn copy(directory: &OwnedFd, name: &[u8], rights: u32, sealing: &mut Sealing) ->
             opened => break (free, opened?),
         }
     };
-    let mut copy = FileCopy::of(copy.into());
+    let mut copy = FileCopy::begin(copy.into());
     let copied = fill(&mut copy, &File::from(file), sealing);
     copied.and_then(|()| {
         sealing.set(&copy.file, mode)?;

@@ -96,7 +96,7 @@ impl Disk {
                 same
             }
             // Any other error does not say that it was moved: the operations themselves will fail.
-            Err(error) => !is_absent(&error) && ForeignEntry::of(&error).is_none(),
+            Err(error) => !is_absent(&error) && ForeignEntry::from_error(&error).is_none(),
         })
     }
 
@@ -398,7 +398,7 @@ impl Disk {
     pub(crate) fn scan(&self, path: &Path, stop: &AtomicBool) -> Result<Option<Scan>> {
         self.retry(OnNotFound::Accept, |_| {
             let Some((top, _)) = self.open_directory(path)? else { return Ok(None) };
-            Scan::of(top, stop).map(Some).map_err(|error| StorageError::of_directory(path, error))
+            Scan::walk(top, stop).map(Some).map_err(|error| StorageError::of_directory(path, error))
         })
     }
 
@@ -524,7 +524,9 @@ impl Disk {
                 })
             }) {
                 // It is a link to a directory that was made elsewhere.
-                Err(error) if ForeignEntry::of(&error) == Some(ForeignEntry::Link) => Ok(()),
+                Err(error) if ForeignEntry::from_error(&error) == Some(ForeignEntry::Link) => {
+                    Ok(())
+                }
                 set => set,
             }
         });

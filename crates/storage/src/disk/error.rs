@@ -183,7 +183,7 @@ impl StorageError {
 
     /// Whether a symbolic link or special file is in the way.
     pub(crate) fn is_foreign(&self) -> bool {
-        matches!(self, Self::Io { source, .. } if ForeignEntry::of(source).is_some())
+        matches!(self, Self::Io { source, .. } if ForeignEntry::from_error(source).is_some())
     }
 
     /// Whether a file is in the place of a directory.
@@ -270,7 +270,7 @@ impl Explain for StorageError {
 
 /// Returns a hint what the user can do about an error of an operation, if there is one.
 pub fn advice(doing: &str, source: &io::Error) -> Option<&'static str> {
-    match ForeignEntry::of(source) {
+    match ForeignEntry::from_error(source) {
         Some(ForeignEntry::Link) => {
             return Some(
                 "replace the link by its target, or mount the target there; only the storage as a \

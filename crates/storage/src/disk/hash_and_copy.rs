@@ -152,7 +152,7 @@ impl<'a> Reading<'a> {
             let Self { stop, count, .. } = *self;
             return Reading { stop, count, ..Reading::new(to, copy, metadata) }.digest();
         }
-        let (mut copy, mut at) = (FileCopy::of(copy), 0);
+        let (mut copy, mut at) = (FileCopy::begin(copy), 0);
         let mut write = |piece: &[u8]| {
             fault().and_then(|()| copy.write(piece, at))?;
             at += piece.len() as u64;

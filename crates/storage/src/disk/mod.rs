@@ -401,7 +401,7 @@ mod tests {
     /// Returns the reason why an operation refused to do something.
     fn refusal<T>(result: Result<T>) -> Option<ForeignEntry> {
         match result {
-            Err(StorageError::Io { source, .. }) => ForeignEntry::of(&source),
+            Err(StorageError::Io { source, .. }) => ForeignEntry::from_error(&source),
             _ => None,
         }
     }

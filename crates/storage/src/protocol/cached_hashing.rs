@@ -482,7 +482,7 @@ mod tests {
         files.iter().for_each(|file| fs::write(file, "text").unwrap());
         let digest = Digest::hash_bytes(b"text");
         let note = |files: &[PathBuf]| {
-            let note = |file: &PathBuf| hasher.note_small(FileStat::of(file).unwrap(), digest);
+            let note = |file: &PathBuf| hasher.note_small(FileStat::read(file).unwrap(), digest);
             hasher.look_together(files, || files.iter().for_each(note));
         };
         let known = |files: &[PathBuf]| -> Vec<usize> {

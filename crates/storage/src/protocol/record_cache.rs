@@ -250,7 +250,7 @@ mod tests {
             let (output, digest) = (place.output(at), Digest::hash_bytes(b"text"));
             fs::create_dir_all(output.parent().unwrap()).unwrap();
             fs::write(&output, "text").unwrap();
-            let modified_ns = FileStat::of(&output).unwrap().modified_ns;
+            let modified_ns = FileStat::read(&output).unwrap().modified_ns;
             let outputs = vec![Published { digest, stamp: Stamp::Modified(modified_ns) }];
             let record = place.call(at).record(outputs, Origin::Adopted);
             storage.records().put(&place.name(at).record(), &record).unwrap();
@@ -331,11 +331,12 @@ mod tests {
 
     /// Changes a file in place, but neither its size nor its time.
     fn alter(path: &Path) {
-        let (known, modified) = (FileStat::of(path).unwrap(), path.metadata().unwrap().modified());
+        let (known, modified) =
+            (FileStat::read(path).unwrap(), path.metadata().unwrap().modified());
         let modified = modified.unwrap();
         let text = fs::read_to_string(path).unwrap();
         // Until that shows by the clock.
-        while FileStat::of(path).unwrap() == known {
+        while FileStat::read(path).unwrap() == known {
             fs::write(path, text.replace('t', "T")).unwrap();
             File::open(path).unwrap().set_modified(modified).unwrap();
         }

@@ -517,7 +517,7 @@ impl<'p> StagedOutput<'p> {
             StorageError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 PublishError::NoOutput { number, output: name.to_owned() }
             }
-            StorageError::Io { source, .. } if ForeignEntry::of(source).is_some() => {
+            StorageError::Io { source, .. } if ForeignEntry::from_error(source).is_some() => {
                 PublishError::NotAFile { number, output: name.to_owned() }
             }
             _ => error.into(),

@@ -418,7 +418,7 @@ impl<'a> Records<'a> {
             Ok(Some(read)) => read,
             Ok(None) => return Ok(None),
             // Anything but a plain file is a spoiled record.
-            Err(StorageError::Io { source, .. }) if ForeignEntry::of(&source).is_some() => {
+            Err(StorageError::Io { source, .. }) if ForeignEntry::from_error(&source).is_some() => {
                 return Ok(self.root.disk.metadata(&path)?.map(|metadata| (metadata.stat(), None)));
             }
             Err(error) => return Err(error),

@@ -487,7 +487,7 @@ fn check_shown(rule: &Rule, written: &[PathBuf]) -> Result<(), LoadFault> {
     let found = if matches!(rule, Rule::Device(_)) {
         open_device(root.as_fd(), path)
     } else {
-        let trusted = TrustedLinks::of(root.as_fd(), written);
+        let trusted = TrustedLinks::find(root.as_fd(), written);
         open_granted(root.as_fd(), path, writes, &trusted).map(|(found, _)| found)
     };
     let found = match found {

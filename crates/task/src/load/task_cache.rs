@@ -99,7 +99,7 @@ impl Dependencies {
             return None;
         }
         let library = match task.join(LIBRARY).canonicalize() {
-            Ok(real) => Some(FileStat::of(&real).ok().map(|stat| (real, stat))?),
+            Ok(real) => Some(FileStat::read(&real).ok().map(|stat| (real, stat))?),
             Err(_) => None,
         };
         if library.as_ref().is_some_and(|(_, stat)| stat.is_racy(began)) {
@@ -136,7 +136,7 @@ impl Dependencies {
             && self
                 .library
                 .iter()
-                .all(|(real, stat)| FileStat::of(real).is_ok_and(|it| it == *stat))
+                .all(|(real, stat)| FileStat::read(real).is_ok_and(|it| it == *stat))
             && self.fingerprints.iter().all(Fingerprint::is_current)
     }
 }
