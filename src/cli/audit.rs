@@ -145,7 +145,7 @@ fn share(text: &str, whole: f64) -> Result<AuditSample, String> {
 
 impl Tool for AuditCalls {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
-        let config = Config::of(&self.task)?;
+        let config = Config::read(&self.task)?;
         let (path, calls) =
             storage_and_results(self.storage.as_deref(), &self.calls, config.storage()?)?;
         let storage = Storage::existing(&path)?;

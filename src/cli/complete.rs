@@ -361,7 +361,7 @@ impl Cursor<'_> {
     /// The first argument after options and revisions. It may also be an input, or the second revision.
     fn storage(&self) -> Answer {
         let mut answer = self.inputs();
-        let configured = Config::of(&self.task()).and_then(|config| config.storage());
+        let configured = Config::read(&self.task()).and_then(|config| config.storage());
         if answer.lead.is_empty() && !matches!(configured, Ok(Some(_))) {
             answer.paths = "directories";
         }
@@ -460,7 +460,7 @@ impl Cursor<'_> {
     fn opened(&self) -> Option<Storage> {
         let path = match self.given("storage") {
             Some(_) => self.dir("storage"),
-            None => Config::of(&self.task()).ok()?.storage().ok()??,
+            None => Config::read(&self.task()).ok()?.storage().ok()??,
         };
         Storage::existing(&path).ok()
     }

@@ -73,7 +73,7 @@ pub(super) struct TaskDir {
 impl TaskDir {
     /// Returns Git's configuration for the task's repository.
     pub(super) fn config(&self) -> Result<Config, Error> {
-        Ok(Config::of(&self.task)?)
+        Ok(Config::read(&self.task)?)
     }
 
     /// Loads the task, and tells what is odd about it.

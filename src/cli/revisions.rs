@@ -110,7 +110,7 @@ impl Tool for Diff {
         let (RevisionRange(one, other), typed) = &self.arguments()?;
         let titles = [one.as_str(), other.as_deref().unwrap_or("work tree")];
         let tasks = [self.load(Some(one))?, self.load(other.as_ref())?];
-        let config = Config::of(&self.task)?;
+        let config = Config::read(&self.task)?;
         let given = typed.resolve(&self.task, &tasks[1], &config)?;
         let options = self.how.options(&config)?;
         if !self.dry_run {
@@ -236,7 +236,7 @@ impl Tool for Bisect {
             let (good, bad) = (self.good.clone(), self.bad.clone());
             return Err(BisectError::Nothing { good, bad }.into());
         };
-        let config = Config::of(&self.task)?;
+        let config = Config::read(&self.task)?;
         let options = self.how.options(&config)?;
         let criterion = Criterion {
             dir: &self.task,

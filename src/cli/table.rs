@@ -182,7 +182,7 @@ impl SweepArgs {
     pub(super) fn table(&self, dir: &Path) -> Result<(Evaluation, Frame), Error> {
         let task = self.load(dir, self.at.first(), &self.points.read()?, true)?;
         choose_sweep(&task, self.sweep.as_deref())?;
-        let config = Config::of(dir)?;
+        let config = Config::read(dir)?;
         let given = self.typed.resolve(dir, &task, &config)?;
         let evaluation = look_up(dir, task, &given, &self.strict.to_look(&config)?)?;
         // Binding texts of inputs may make nodes one.
@@ -202,7 +202,7 @@ impl SweepArgs {
         for task in &tasks {
             choose_sweep(task, self.sweep.as_deref())?;
         }
-        let config = Config::of(dir)?;
+        let config = Config::read(dir)?;
         let given = self.typed.resolve(dir, &tasks[1], &config)?;
         let options = self.strict.to_look(&config)?;
         let titles = titles.map(String::as_str);

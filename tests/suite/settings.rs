@@ -99,7 +99,7 @@ fn the_configuration_is_read_as_git_reads_it() {
 #[test]
 fn numbers_and_booleans_are_written_as_git_writes_them() {
     let lab = lab();
-    let config = || Config::of(&lab.path("task")).unwrap();
+    let config = || Config::read(&lab.path("task")).unwrap();
     assert_eq!(config().isolate().unwrap(), None);
     for (text, isolate) in [("true", true), ("no", false), ("on", true), ("0", false)] {
         lab.git("task", &["config", "compeval.isolate", text]);
@@ -136,7 +136,7 @@ fn a_wrong_value_is_told_with_its_file() {
     lab.git("task", &["config", "compeval.jobs", "many"]);
     lab.run("ce-run", &["-j1", "../storage", FILES[0], FILES[1]]).exit(0);
     lab.git("task", &["config", "compeval.isolate", "perhaps"]);
-    let error = Config::of(&lab.path("task")).unwrap().isolate().unwrap_err().to_string();
+    let error = Config::read(&lab.path("task")).unwrap().isolate().unwrap_err().to_string();
     assert!(error.contains("is \"perhaps\", which is not a boolean"), "{error}");
 }
 
@@ -178,7 +178,7 @@ fn settings_of_slurm_are_read_with_their_places() {
                   [compeval \"slurm\"]\n\toptions\n\toptions = --three=3\n\tpending = none\n";
     let file = lab.path("task/.git/config");
     fs::write(&file, fs::read_to_string(&file).unwrap() + config).unwrap();
-    let entries = Config::of(&lab.path("task")).unwrap().subsection("slurm");
+    let entries = Config::read(&lab.path("task")).unwrap().subsection("slurm");
     let settings =
         entries.iter().map(|ConfigEntry { key, value, file }| Setting { key, value, place: file });
     let errors = SlurmSettings::new(settings.clone()).unwrap_err();
@@ -191,7 +191,7 @@ fn settings_of_slurm_are_read_with_their_places() {
     assert_eq!(settings.partition.as_deref(), Some("fast"));
     assert_eq!(settings.options, ["--three=3"], "an empty text empties the list");
     lab.git("task", &["config", "--add", "compeval.slurm.options", "--four"]);
-    let entries = Config::of(&lab.path("task")).unwrap().subsection("slurm");
+    let entries = Config::read(&lab.path("task")).unwrap().subsection("slurm");
     let options = entries.iter().filter(|entry| entry.key == "options");
     let options: Vec<_> = options.map(|entry| &*entry.value).collect();
     assert_eq!(options, ["--one", "--two", "", "--three=3", "--four"]);
@@ -200,7 +200,7 @@ fn settings_of_slurm_are_read_with_their_places() {
 #[test]
 fn whom_one_trusts_is_read_from_all_lines_and_also_outside_of_repositories() {
     let lab = lab();
-    let config = || Config::of(&lab.path("task")).unwrap();
+    let config = || Config::read(&lab.path("task")).unwrap();
     assert_eq!(config().trust().unwrap(), Vec::<String>::new());
     assert!(config().signers().unwrap().is_none() && config().require().unwrap().is_none());
     fs::write(

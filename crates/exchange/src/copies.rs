@@ -45,7 +45,7 @@ pub fn copies<'a>(
         let Some(shared) = record.shared() else { continue };
         let mut having = Vec::new();
         for (at, (mirror, finder)) in finders.iter_mut().enumerate() {
-            let id = mirror.blob_hash().of(&shared.text());
+            let id = mirror.blob_hash().compute_id(&shared.text());
             let record = same(finder.file(&entry.record())?, id.as_ref());
             having.extend(record.map(|id| CopyCandidate {
                 at,
@@ -100,7 +100,7 @@ fn having_file(
     for mut candidate in having {
         let (mirror, finder) = &mut finders[candidate.at];
         let hash = mirror.blob_hash();
-        let id = contents.as_ref().and_then(|it| hash.of(it));
+        let id = contents.as_ref().and_then(|it| hash.compute_id(it));
         if let Some(id) = same(finder.file(&place(file))?, id.as_ref()) {
             candidate.ids.push(id);
             still.push(candidate);
@@ -112,7 +112,7 @@ fn having_file(
             None => pointer.insert(pointer_of(storage, file)?),
         };
         let Some(pointer) = pointer else { continue };
-        if same(Some(there), hash.of(pointer.text().as_bytes()).as_ref()).is_some() {
+        if same(Some(there), hash.compute_id(pointer.text().as_bytes()).as_ref()).is_some() {
             candidate.pointers.push(pointer.clone());
             still.push(candidate);
         }

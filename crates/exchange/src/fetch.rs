@@ -89,7 +89,7 @@ impl AwayValue {
         let object = match &self.from {
             ObjectOrigin::File(path) => Some(path.clone()),
             ObjectOrigin::Pointer(pointer) => {
-                LfsStore::of(&storage.path("")).ok().map(|own| pointer.path(&own.objects()))
+                LfsStore::open(&storage.path("")).ok().map(|own| pointer.path(&own.objects()))
             }
         };
         match object.filter(|path| is_readable(path, stored_size(&self.digest))) {

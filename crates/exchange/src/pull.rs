@@ -549,7 +549,7 @@ fn is_here(
 ) -> Result<Option<bool>, StorageError> {
     let Some(entry) = Entry::of_record(path) else { return Ok(None) };
     let RecordState::Valid(known) = storage.records().read_entry(&entry)? else { return Ok(None) };
-    let id = known.shared().and_then(|shared| hash.of(&shared.text()));
+    let id = known.shared().and_then(|shared| hash.compute_id(&shared.text()));
     Ok(Some(id.as_ref() == Some(record)))
 }
 

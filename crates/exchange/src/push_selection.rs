@@ -555,7 +555,7 @@ fn shared_result(
 ) -> Result<SharedResult, LeftOut> {
     let parts = shared_parts(storage, &entry, &record, sizes);
     let (text, files, note) = parts.map_err(|why| LeftOut { name: entry.short(), why })?;
-    let (id, marker) = (hash.of(&text), marker(&entry));
+    let (id, marker) = (hash.compute_id(&text), marker(&entry));
     Ok(SharedResult { entry, record, text, id, files, note, marker })
 }
 

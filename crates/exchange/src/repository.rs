@@ -107,7 +107,7 @@ impl ResultsBranch {
         let tree = mirror.tree_of(&tip.id)?;
         let entries = mirror.entries(&tree)?;
         let format = entries.iter().find(|it| it.name == FORMAT && it.kind == MirrorKind::Blob);
-        let known = mirror.blob_hash().of(VERSION.as_bytes());
+        let known = mirror.blob_hash().compute_id(VERSION.as_bytes());
         if entries.is_empty() || format.is_some_and(|it| Some(&it.id) == known.as_ref()) {
             return Ok(Some(tree));
         }

@@ -75,7 +75,7 @@ struct Attribute<'a> {
 }
 
 impl<'a> Attribute<'a> {
-    fn of(repository: &'a Repository, index: &State, name: &str) -> GitResult<Self> {
+    fn open(repository: &'a Repository, index: &State, name: &str) -> GitResult<Self> {
         let stack = repository.attributes_only(index, Source::WorktreeThenIdMapping)?;
         let outcome = stack.selected_attribute_matches([name]);
         Ok(Self { stack, outcome })
@@ -101,7 +101,7 @@ pub(super) fn unsupported<'p>(
     if repository.submodules().is_err() {
         return Ok(Some(Unsupported::Modules));
     }
-    let mut encodings = Attribute::of(repository, index, "working-tree-encoding")?;
+    let mut encodings = Attribute::open(repository, index, "working-tree-encoding")?;
     for path in files {
         if let Some(encoding) = encodings.value(path)?
             && Encoding::for_label(encoding.as_bytes()).is_none()
@@ -121,12 +121,12 @@ pub(super) struct Drivers<'a> {
 }
 
 impl<'a> Drivers<'a> {
-    pub(super) fn of(repository: &'a Repository, index: &State) -> GitResult<Self> {
+    pub(super) fn read(repository: &'a Repository, index: &State) -> GitResult<Self> {
         let config = repository.config_snapshot();
         let sections = config.plumbing().sections_by_name(SECTION).into_iter().flatten();
         let names = sections.filter_map(|it| it.header().subsection_name().map(BStr::to_owned));
         let programs = names.collect();
-        Ok(Self { programs, filters: Attribute::of(repository, index, SECTION)? })
+        Ok(Self { programs, filters: Attribute::open(repository, index, SECTION)? })
     }
 
     /// The filter of a file, if it has one.

@@ -69,12 +69,12 @@ impl Snapshot {
         })?;
         let real = dir.canonicalize().map_err(|error| SnapshotError::Git(error.into()))?;
         let directory = top(&real).and_then(|top| real.strip_prefix(top).ok().map(Path::to_owned));
-        let whole = Self::of(Rc::new(repositories), commit);
+        let whole = Self::from_commit(Rc::new(repositories), commit);
         Ok(whole.relative_to(&directory.unwrap_or_default()))
     }
 
     /// A commit of a repository, with paths relative to its top.
-    pub(super) fn of(repositories: Rc<Repositories>, commit: ObjectId) -> Self {
+    pub(super) fn from_commit(repositories: Rc<Repositories>, commit: ObjectId) -> Self {
         Self::new(Some(repositories), Some(commit), None)
     }
 
@@ -410,9 +410,9 @@ impl Snapshot {
         let draft = path.step.draft().map(Draft::repositories).unwrap_or_default();
         let mut found = draft.into_iter();
         match found.next() {
-            Some(first) => Ok(Repositories::of(first, found.collect())),
+            Some(first) => Ok(Repositories::from_open(first, found.collect())),
             None => self.with_repository_of(path.step.id, |it| {
-                Ok(Repositories::of(it.clone(), Vec::new()))
+                Ok(Repositories::from_open(it.clone(), Vec::new()))
             }),
         }
     }

@@ -125,7 +125,7 @@ impl Value {
 
 impl Config {
     /// Reads the configuration of the repository that a directory is in, or is.
-    pub fn of(dir: &Path) -> Result<Self, ConfigError> {
+    pub fn read(dir: &Path) -> Result<Self, ConfigError> {
         let real = dir.canonicalize();
         let real = real.map_err(|error| UnreadableRepository::of_directory(dir, error))?;
         let read = Self::open(dir, &real);
@@ -153,7 +153,7 @@ impl Config {
     pub fn of_any(dir: &Path) -> Result<Option<Self>, ConfigError> {
         match dir.canonicalize() {
             Ok(real) if !is_repository(&real) => Ok(None),
-            _ => Self::of(dir).map(Some),
+            _ => Self::read(dir).map(Some),
         }
     }
 
@@ -162,9 +162,9 @@ impl Config {
     pub fn around(dir: &Path, other: &Path) -> Result<Self, ConfigError> {
         match dir.canonicalize() {
             Ok(real) if !is_repository(&real) => {
-                Ok(Self { top: dir.to_owned(), authors: None, ..Self::of(other)? })
+                Ok(Self { top: dir.to_owned(), authors: None, ..Self::read(other)? })
             }
-            _ => Self::of(dir),
+            _ => Self::read(dir),
         }
     }
 

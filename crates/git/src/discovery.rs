@@ -87,7 +87,7 @@ pub struct Home {
 
 impl Home {
     /// Finds the repository that a directory is in, or is.
-    pub fn of(dir: &Path) -> Result<Self, SnapshotError> {
+    pub fn find(dir: &Path) -> Result<Self, SnapshotError> {
         find_home(dir).map_err(SnapshotError::Git)
     }
 }

@@ -120,7 +120,7 @@ impl Heads {
     }
 
     /// Returns how HEAD of the innermost repository records a directory, given by its real path.
-    pub fn of(&mut self, dir: &Path) -> Result<Head, HeadError> {
+    pub fn find_head(&mut self, dir: &Path) -> Result<Head, HeadError> {
         match self.entry(dir)? {
             (commit, Some((object, EntryKind::Tree))) => Ok(Head { commit, object }),
             (_, Some((_, EntryKind::Commit))) => Err(HeadError::NotCheckedOut),
@@ -188,9 +188,9 @@ impl Heads {
     pub fn snapshot(&mut self, dir: &Path) -> Result<Snapshot, HeadError> {
         let top = top(dir).ok_or(HeadError::NoRepository)?;
         let opened = self.open(&top)?;
-        let repositories = Rc::new(Repositories::of(opened.repository.clone(), Vec::new()));
+        let repositories = Rc::new(Repositories::from_open(opened.repository.clone(), Vec::new()));
         let inside = dir.strip_prefix(&top).unwrap_or(Path::new(""));
-        Ok(Snapshot::of(repositories, opened.commit).relative_to(inside))
+        Ok(Snapshot::from_commit(repositories, opened.commit).relative_to(inside))
     }
 
     /// The same as the work tree stands, with what is not committed. Without a repository, or without a commit in it, nothing is.
@@ -220,7 +220,7 @@ impl Heads {
             Err(HeadError::NoRepository) => (None, None, Draft::outside(&top)),
             Err(error) => return Err(error),
         };
-        let repositories = repositories.map(|it| Rc::new(Repositories::of(it, Vec::new())));
+        let repositories = repositories.map(|it| Rc::new(Repositories::from_open(it, Vec::new())));
         Ok(Snapshot::of_draft(repositories, commit, draft).relative_to(&inside))
     }
 
@@ -258,7 +258,9 @@ impl Heads {
     pub fn repository_states(&self) -> Option<Vec<RepoState>> {
         self.opened
             .iter()
-            .map(|(top, opened)| RepoState::of(top, &opened.repository, opened.commit).ok())
+            .map(|(top, opened)| {
+                RepoState::from_repository(top, &opened.repository, opened.commit).ok()
+            })
             .collect()
     }
 
@@ -341,7 +343,7 @@ pub struct RepoState {
 
 impl RepoState {
     /// The state of an open repository.
-    pub(super) fn of(
+    pub(super) fn from_repository(
         top: &Path,
         repository: &gix::Repository,
         commit: gix::ObjectId,
@@ -368,6 +370,6 @@ impl RepoState {
     fn read(top: &Path) -> GitResult<Self> {
         let repository = open(top)?;
         let commit = repository.head_commit()?.id;
-        Self::of(top, &repository, commit)
+        Self::from_repository(top, &repository, commit)
     }
 }

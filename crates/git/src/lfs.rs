@@ -127,7 +127,7 @@ pub struct LfsStore {
 
 impl LfsStore {
     /// The store of a repository, given by its own directory or the top of its work tree.
-    pub fn of(place: &Path) -> GitResult<Self> {
+    pub fn open(place: &Path) -> GitResult<Self> {
         let repository = open(place)?;
         let config = repository.config_snapshot();
         let common = repository.common_dir();
@@ -281,7 +281,7 @@ impl LfsRemote {
     pub fn store(&self, used: LfsUse) -> Result<Option<LfsStore>, MirrorError> {
         let [fetched, pushed] = &self.places;
         let place = if used == LfsUse::Fetch { fetched } else { pushed };
-        let store = place.as_deref().map(LfsStore::of).transpose();
+        let store = place.as_deref().map(LfsStore::open).transpose();
         store.map_err(|error| self.failed("lfs", &error.to_string()))
     }
 

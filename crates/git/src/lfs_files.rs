@@ -229,7 +229,7 @@ impl Snapshot {
             return Ok(None);
         }
         let Some(pointer) = LfsPointer::parse(&self.contents(file)?) else { return Ok(None) };
-        let store = LfsStore::of(&git_dir).map_err(SnapshotError::Git)?;
+        let store = LfsStore::open(&git_dir).map_err(SnapshotError::Git)?;
         let mut places = vec![pointer.path(&store.objects())];
         places.extend(top.map(|top| top.join(&inside)));
         let path = file.place().strip_prefix(base).unwrap_or(&inside).to_owned();

@@ -215,7 +215,7 @@ pub struct BlobHash(pub(super) gix::hash::Kind);
 
 impl BlobHash {
     /// The id that a file of these contents has. `None` if they are made to collide with others.
-    pub fn of(self, contents: &[u8]) -> Option<digest::ObjectId> {
+    pub fn compute_id(self, contents: &[u8]) -> Option<digest::ObjectId> {
         object_id(gix::objs::compute_hash(self.0, Kind::Blob, contents).ok()?).ok()
     }
 }

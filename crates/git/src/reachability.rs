@@ -496,8 +496,9 @@ impl<'a> Walk<'a> {
 
     /// Reads the file that a link in the task leads to, if the task could be loaded with it.
     fn follow(&self, task: &OpenedCommit, path: &Path) -> GitResult<Option<Vec<u8>>> {
-        let snapshot =
-            task.opened.get_or_init(|| Snapshot::of(Rc::clone(self.repositories), task.id));
+        let snapshot = task
+            .opened
+            .get_or_init(|| Snapshot::from_commit(Rc::clone(self.repositories), task.id));
         match snapshot.find(path).and_then(|file| snapshot.read(&file)) {
             Ok(contents) => Ok(Some(contents)),
             Err(SnapshotError::Git(error)) => Err(error),

@@ -215,7 +215,7 @@ impl SourceRepositories {
                 .map_err(|source| SourceError::Git { name: name.to_owned(), source })?,
             None => self.submodule(name, task)?,
         };
-        let trees = Trees::of(place.clone(), repositories);
+        let trees = Trees::from_repositories(place.clone(), repositories);
         let found = Arc::new(SourceRepository { name: name.to_owned(), place, trees });
         opened.insert(key, Arc::clone(&found));
         Ok(found)
@@ -248,7 +248,7 @@ impl SourceRepositories {
         let place = self.task.join(name);
         if place.join(".git").symlink_metadata().is_ok() {
             let repository = open_submodule(&place).map_err(git)?;
-            return Ok((place, Repositories::of(repository, Vec::new())));
+            return Ok((place, Repositories::from_open(repository, Vec::new())));
         }
         // It is cloned, and another commit is checked out that does not have it.
         let repositories = Repositories::open(&self.task).map_err(git)?;
@@ -256,7 +256,7 @@ impl SourceRepositories {
         match repositories.repository_of(recorded).map_err(git)? {
             Some(repository) => {
                 let place = repository.git_dir().to_owned();
-                Ok((place, Repositories::of(repository.clone(), Vec::new())))
+                Ok((place, Repositories::from_open(repository.clone(), Vec::new())))
             }
             None => Err(SourceError::NotCloned { name: name.to_owned() }),
         }
@@ -272,7 +272,7 @@ fn named(name: &str, path: &Path) -> Result<(PathBuf, Repositories), SourceError
         Err(source) => return Err(SourceError::Directory { name, path, source }),
     };
     match open(&place) {
-        Ok(repository) => Ok((place, Repositories::of(repository, Vec::new()))),
+        Ok(repository) => Ok((place, Repositories::from_open(repository, Vec::new()))),
         Err(error) if error.is::<Untrusted>() => Err(SourceError::Untrusted { name, path: place }),
         Err(source) => Err(SourceError::Git { name, source }),
     }
@@ -296,7 +296,7 @@ impl SourceRepository {
     /// Returns the files that Git LFS keeps elsewhere, in the directory with this path in a commit.
     pub fn lfs_files(&self, commit: &ObjectId, path: &str) -> Result<Vec<LfsFile>, SourceError> {
         let found = self.trees.with(|repositories| {
-            let snapshot = Snapshot::of(Rc::new(repositories.clone()), from(commit)?);
+            let snapshot = Snapshot::from_commit(Rc::new(repositories.clone()), from(commit)?);
             let place = snapshot.directory(&snapshot.source(".")?, Path::new(path))?;
             Ok(snapshot.lfs_files(&place)?)
         });
@@ -309,7 +309,7 @@ impl SourceRepository {
         let found = self.trees.with(|repositories| {
             let id = from(commit)?;
             repositories.required_repository_of(id)?;
-            let snapshot = Snapshot::of(Rc::new(repositories.clone()), id);
+            let snapshot = Snapshot::from_commit(Rc::new(repositories.clone()), id);
             let place = snapshot.directory(&snapshot.source(".")?, Path::new(path));
             Ok(place.and_then(|place| snapshot.id(&place)))
         });

@@ -27,11 +27,11 @@ impl Repositories {
         let real = dir.canonicalize();
         let top =
             crate::discovery::top(real.as_deref().unwrap_or(dir)).unwrap_or_else(|| dir.to_owned());
-        Ok(Self::of(open(&top)?, Vec::new()))
+        Ok(Self::from_open(open(&top)?, Vec::new()))
     }
 
     /// A repository that was opened before, and some in its work tree.
-    pub(super) fn of(task: Repository, nested: Vec<Repository>) -> Self {
+    pub(super) fn from_open(task: Repository, nested: Vec<Repository>) -> Self {
         Self { task, nested, submodules: OnceCell::new() }
     }
 

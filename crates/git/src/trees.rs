@@ -106,7 +106,7 @@ impl Trees {
     }
 
     /// The trees of repositories that are open.
-    pub(super) fn of(place: PathBuf, repositories: Repositories) -> Self {
+    pub(super) fn from_repositories(place: PathBuf, repositories: Repositories) -> Self {
         Self { dir: place, draft: None, repositories: Mutex::new(Some(repositories)) }
     }
 

@@ -202,7 +202,7 @@ fn judge_filtered(
         if let Some(entry) = entry.filter(|_| is_file) {
             let drivers = match &mut drivers {
                 Some(drivers) => drivers,
-                None => drivers.insert(Drivers::of(repository, index)?),
+                None => drivers.insert(Drivers::read(repository, index)?),
             };
             match drivers.of_file(name)? {
                 Some(filter) if filter == LFS => {

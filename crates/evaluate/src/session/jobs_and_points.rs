@@ -202,7 +202,7 @@ pub fn find_job(
 ///
 /// Fails if the storage cannot be written.
 pub fn record_later_use(storage: Storage, dir: &Path) -> Result<(), Error> {
-    if KnownRepositories::new(&storage).is_recorded(&Home::of(dir)?.path.to_string_lossy())? {
+    if KnownRepositories::new(&storage).is_recorded(&Home::find(dir)?.path.to_string_lossy())? {
         return Ok(());
     }
     record_use(&storage.into_writable(Durability::Synced)?, dir, true, |_| {})
@@ -220,7 +220,7 @@ pub(super) fn record_use(
     if let Some(known) = known.as_ref().filter(|_| !accepts_new) {
         known.check_open(storage)?;
     }
-    let Home { path, inode } = Home::of(dir)?;
+    let Home { path, inode } = Home::find(dir)?;
     KnownRepositories::new(storage).record(&path.to_string_lossy(), inode)?;
     known.map_or(Ok(()), |mut known| known.remember(storage, warn))
 }

@@ -569,7 +569,7 @@ impl Presence {
     /// Looks for a recorded repository on this host.
     pub fn of(record: &RepositoryRecord) -> Self {
         let path = Path::new(&record.path);
-        match Home::of(path) {
+        match Home::find(path) {
             Ok(home) if home.path != path => Self::Gone,
             Ok(home) if record.is_of_this_host() || home.inode == record.inode => Self::Here,
             Ok(_) => Self::Elsewhere,
@@ -625,7 +625,7 @@ pub fn not_kept<'a>(
     storage: &Storage,
     kept: impl Iterator<Item = &'a Path>,
 ) -> Result<Vec<RepositoryRecord>, StorageError> {
-    let kept: Vec<Home> = kept.filter_map(|path| Home::of(path).ok()).collect();
+    let kept: Vec<Home> = kept.filter_map(|path| Home::find(path).ok()).collect();
     let known = KnownRepositories::new(storage).all()?;
     let mut not_kept: Vec<_> = known.into_iter().filter_map(|known| known.record).collect();
     not_kept.retain(|record| {
@@ -644,7 +644,7 @@ pub fn forget(storage: &Storage, repositories: &[String]) -> Result<(), Reposito
     let known = KnownRepositories::new(storage).all()?;
     let mut found = Vec::new();
     for wanted in repositories {
-        let real = Home::of(Path::new(wanted)).ok().map(|home| home.path);
+        let real = Home::find(Path::new(wanted)).ok().map(|home| home.path);
         let before = found.len();
         found.extend(known.iter().filter(|known| {
             let path = known.record.as_ref().map(|record| record.path.as_str());

@@ -140,7 +140,7 @@ impl<'a> RunCrate<'a> {
         });
         let written = written.ok().and_then(|text| String::from_utf8(text).ok());
         let workflow = written.unwrap_or_else(|| Text::from(&task).workflow());
-        let remote = Config::of(&top).ok().and_then(|config| config.origin());
+        let remote = Config::read(&top).ok().and_then(|config| config.origin());
         let day = today().strftime("%F").to_string();
         Ok(Self {
             storage,

@@ -372,7 +372,7 @@ impl Citation {
     ///
     /// Fails if a setting is wrong.
     pub fn with_repository(mut self, dir: &Path) -> Result<Self, ConfigError> {
-        let Ok(config) = Config::of(dir) else { return Ok(self) };
+        let Ok(config) = Config::read(dir) else { return Ok(self) };
         self.repository = config.origin().filter(|_| {
             self.commit.as_ref().is_some_and(|commit| Snapshot::open(dir, commit).is_ok())
         });

@@ -99,7 +99,7 @@ impl PageStudy {
 
 /// The address that the repository of a directory was cloned from. A path is of this host, and none.
 fn address(dir: &Path) -> Option<String> {
-    let origin = Config::of(dir).ok()?.origin()?;
+    let origin = Config::read(dir).ok()?.origin()?;
     let is_address =
         origin.contains("://") || origin.contains('@') && !origin.starts_with(['/', '.']);
     is_address.then_some(origin)

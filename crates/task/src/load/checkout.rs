@@ -39,7 +39,7 @@ pub(super) struct Checkout {
 impl Checkout {
     /// The task in a directory as the commit at HEAD has it. A change of the work tree that matters is refused, or noted.
     pub(super) fn committed(task: &Path, mut heads: Heads) -> Result<Self, HeadError> {
-        heads.of(task)?;
+        heads.find_head(task)?;
         let snapshot = heads.snapshot(task)?;
         Ok(Self::new(task, heads, snapshot, Uncommitted::Refuse))
     }
@@ -147,7 +147,7 @@ impl Checkout {
         self.ignored.extend(changes.ignored.iter().cloned());
         if place.is_draft() && self.uncommitted != Uncommitted::Evaluate {
             match place.kind() {
-                Kind::Directory => self.heads.of(&real)?,
+                Kind::Directory => self.heads.find_head(&real)?,
                 Kind::File { .. } => self.heads.of_file(&real)?,
             };
         }
@@ -220,7 +220,7 @@ impl TaskSource for Checkout {
         match self.uncommitted {
             Uncommitted::Evaluate => Ok(self.heads.commit(&self.task)?),
             Uncommitted::Refuse | Uncommitted::Warn | Uncommitted::Ignore => {
-                Ok(self.heads.of(&self.task)?.commit)
+                Ok(self.heads.find_head(&self.task)?.commit)
             }
         }
     }

@@ -558,7 +558,7 @@ pub(crate) fn library(task: &Path) -> Vec<(String, PathBuf)> {
 /// The files of a task that is checked out, if its repository is there and trusted.
 fn work_tree(dir: &Path) -> Option<Snapshot> {
     let real = dir.canonicalize().ok()?;
-    Config::of(&real).ok()?;
+    Config::read(&real).ok()?;
     Some(Snapshot::of_files(&real))
 }
 
