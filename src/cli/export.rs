@@ -132,7 +132,7 @@ impl CrateArgs {
             authors: self.author.clone(),
             publisher: self.publisher.clone(),
         };
-        RunCrate::of(records, result, facts, attribution).map(Some)
+        RunCrate::from_job(records, result, facts, attribution).map(Some)
     }
 }
 
@@ -306,7 +306,7 @@ impl Tool for CiteResult {
         let fault = fault.filter(Defect::is_harm);
         let attestations = Attestations::read(storage)?;
         let published = |record: &CallRecord| attestations.first_published(record);
-        let cited = Citation::of((storage, &history, &published), subject)?;
+        let cited = Citation::describe((storage, &history, &published), subject)?;
         let cited = cited.with_repository(Path::new("."))?;
         let format = match self.format {
             FormatName::Text => CitationFormat::Text,

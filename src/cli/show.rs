@@ -94,7 +94,7 @@ impl Tool for Show {
         let summary = history.summary(storage, subject.entry)?;
         let ancestors = history.ancestry(storage, subject)?;
         let taken_over = match subject.record {
-            Record::Call(call) => TakenOver::of(storage, call),
+            Record::Call(call) => TakenOver::find(storage, call),
             Record::Job(_) | Record::Table(_) | Record::TaskInput(_) => None,
         };
         let (attested, published) = match subject.record {

@@ -116,7 +116,7 @@ impl Past {
         name: &ResultName,
         record: CallRecord,
     ) -> Self {
-        let made = OriginalExecution::of(storage, &record).or_published(|| published(&record));
+        let made = OriginalExecution::find(storage, &record).or_published(|| published(&record));
         // A call that was taken over was not executed.
         let own = if made.taken_over.is_some() {
             OriginalExecution {
@@ -287,7 +287,7 @@ fn add_texts(storage: &Storage, log: &mut [Past]) {
     let calls = log.iter().map(|past| (&*past.may_be_texts, past.shared));
     let mut texts = TextsOfCalls::read(storage, calls);
     for past in log {
-        past.texts = texts.of(storage, &past.name, &past.may_be_texts);
+        past.texts = texts.find_texts(storage, &past.name, &past.may_be_texts);
     }
 }
 
@@ -388,8 +388,8 @@ pub struct OriginalExecution {
 
 impl OriginalExecution {
     /// Finds the execution that made a call's outputs.
-    pub fn of(storage: &Storage, record: &CallRecord) -> Self {
-        let taken_over = TakenOver::of(storage, record);
+    pub fn find(storage: &Storage, record: &CallRecord) -> Self {
+        let taken_over = TakenOver::find(storage, record);
         // Of a result from elsewhere, the record says when it came here.
         let recorded =
             record.recorded.as_ref().filter(|_| !matches!(record.origin, Origin::Shared(_)));
@@ -434,7 +434,7 @@ fn used(execution: &Execution) -> (Option<f64>, Option<u64>) {
 
 impl TakenOver {
     /// Finds the execution of a call's outputs; `None` unless they were taken over.
-    pub fn of(storage: &Storage, record: &CallRecord) -> Option<Box<Self>> {
+    pub fn find(storage: &Storage, record: &CallRecord) -> Option<Box<Self>> {
         let execution = record.execution()?;
         let (from, trusted_tree) = (execution.taken_over.clone()?, execution.trusted_tree);
         let mut host = None;

@@ -51,7 +51,7 @@ pub struct RolesOfInputs {
 
 impl RolesOfInputs {
     /// The roles of some contents; none if they were not looked up.
-    pub fn of(&self, digest: &Digest) -> &InputRoles {
+    pub fn find(&self, digest: &Digest) -> &InputRoles {
         self.of_contents.get(digest).unwrap_or(NONE)
     }
 
@@ -130,7 +130,7 @@ impl History {
             }
             let Some(mut levels) = TableLevels::read(self, storage, table)? else { continue };
             for read in open {
-                let Some(found) = levels.of(read.input) else { continue };
+                let Some(found) = levels.find_levels(read.input) else { continue };
                 let known = known.entry(read.ancestor).or_default();
                 // A table in a table may leave open what that one says, and the other way round.
                 if !found.may_be_other {
@@ -370,7 +370,7 @@ impl<'a> TableLevels<'a> {
     }
 
     /// Returns which levels an input may be; `None` if no point rests on its call.
-    pub(super) fn of(&mut self, input: CallInput<'a>) -> Option<InputLevels> {
+    pub(super) fn find_levels(&mut self, input: CallInput<'a>) -> Option<InputLevels> {
         let at_points = self.points.get(&input.call)?;
         let wanted = input.record.inputs.get(input.number)?;
         let key = (computation(input.record), input.number);

@@ -305,7 +305,7 @@ pub fn texts_of(storage: &Storage, results: &[(&Entry, &Record)]) -> Vec<InputTe
                 let text = known.texts.get(&input.file.digest);
                 InputTexts(text.map(|text| ("text".to_owned(), text.clone())).into_iter().collect())
             }
-            _ => known.of(storage, &entry.short(), inputs),
+            _ => known.find_texts(storage, &entry.short(), inputs),
         });
     }
     texts
@@ -428,7 +428,7 @@ impl TextsOfCalls {
     }
 
     /// The texts that a call reads, by its short name and [what may be texts](may_be_texts).
-    pub(super) fn of(
+    pub(super) fn find_texts(
         &mut self,
         storage: &Storage,
         call: &str,

@@ -638,7 +638,7 @@ impl RowOrigin {
                 origin.as_mut()?.executions.push(None);
                 continue;
             };
-            let made = OriginalExecution::of(storage, &record);
+            let made = OriginalExecution::find(storage, &record);
             let made = made.or_published(|| attestations.first_published(&record));
             let exclusive = record.execution().map(|_| made.resources.iter().any(is_exclusive));
             let asked = call.and_then(|call| evaluation.plan.resources(call).ok().flatten());

@@ -293,7 +293,7 @@ impl Ancestry<'_> {
 
     /// Prints what a task input is for.
     fn roles(&self, out: &mut dyn Write) -> io::Result<()> {
-        let InputRoles { inputs, levels, text } = self.roles.of(self.subject.digest);
+        let InputRoles { inputs, levels, text } = self.roles.find(self.subject.digest);
         for (input, task) in inputs.iter().take(TABLES) {
             field(out, "task input", &format!("{input} of task {task}"))?;
         }

@@ -59,7 +59,7 @@ pub fn repositories(known: &[KnownRepository], out: &mut dyn Write) -> io::Resul
         Some(record) => {
             let RepositoryRecord { path, recorded, .. } = record;
             let path = harmless(path).into_owned();
-            let state = match Presence::of(record) {
+            let state = match Presence::check(record) {
                 Presence::Here => String::new(),
                 other => other.text().to_owned(),
             };
@@ -227,7 +227,7 @@ pub fn repositories_json(known: &[KnownRepository], out: &mut dyn Write) -> io::
             at: record.map(|it| it.recorded.at),
             host: record.map(|it| &*it.recorded.host),
             path: record.map(|RepositoryRecord { path, .. }| path.as_str()),
-            here: record.is_some_and(|it| matches!(Presence::of(it), Presence::Here)),
+            here: record.is_some_and(|it| matches!(Presence::check(it), Presence::Here)),
         };
         json_line(&line, out)
     })

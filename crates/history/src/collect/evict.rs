@@ -213,7 +213,7 @@ impl RepeatableCalls {
         for record in KnownRepositories::new(storage).all()?.into_iter().filter_map(|it| it.record)
         {
             let path = Path::new(&record.path);
-            if Presence::of(&record) == Presence::Here && calls.reach.add(path).is_ok() {
+            if Presence::check(&record) == Presence::Here && calls.reach.add(path).is_ok() {
                 calls.repositories.push(Trees::new(path));
             }
         }

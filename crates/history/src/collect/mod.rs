@@ -567,7 +567,7 @@ pub enum Presence {
 
 impl Presence {
     /// Looks for a recorded repository on this host.
-    pub fn of(record: &RepositoryRecord) -> Self {
+    pub fn check(record: &RepositoryRecord) -> Self {
         let path = Path::new(&record.path);
         match Home::find(path) {
             Ok(home) if home.path != path => Self::Gone,
@@ -598,7 +598,7 @@ pub fn reach_of_recorded(storage: &Storage) -> Result<ReachableSet, RepositoryEr
     for KnownRepository { id, record } in KnownRepositories::new(storage).all()? {
         match record {
             None => lost.push(format!("{id}: its record cannot be understood")),
-            Some(record) => match Presence::of(&record) {
+            Some(record) => match Presence::check(&record) {
                 Presence::Here => here.push(record.path),
                 other => {
                     let (path, host) = (&record.path, &record.recorded.host);
@@ -630,7 +630,7 @@ pub fn not_kept<'a>(
     let mut not_kept: Vec<_> = known.into_iter().filter_map(|known| known.record).collect();
     not_kept.retain(|record| {
         kept.iter().all(|home| home.path != Path::new(&record.path))
-            || Presence::of(record) != Presence::Here
+            || Presence::check(record) != Presence::Here
     });
     Ok(not_kept)
 }

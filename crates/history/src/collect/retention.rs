@@ -332,7 +332,7 @@ fn choose_call(
 ) -> Result<(), StorageError> {
     let mut places = Vec::with_capacity(group.len());
     for it in &*group {
-        places.push(locations.of(it.entry, it.record)?);
+        places.push(locations.locate(it.entry, it.record)?);
     }
     for takeover in [Takeover::Isolated, Takeover::MOST] {
         let serve = (0..group.len()).filter(|at| takeover.serves_tree(group[*at].call));
@@ -361,7 +361,7 @@ struct Locations<'a> {
 }
 
 impl Locations<'_> {
-    fn of(&self, entry: &Entry, record: &Record) -> Result<OutputLocation, StorageError> {
+    fn locate(&self, entry: &Entry, record: &Record) -> Result<OutputLocation, StorageError> {
         Ok(match entry {
             Entry::Call(name) if self.away.contains(name) => OutputLocation::Away,
             _ if is_here(self.storage, entry, record)? => OutputLocation::Here,

@@ -118,7 +118,7 @@ pub(super) struct Entities {
 
 impl Entities {
     /// The entity with this id. It is made if it does not exist.
-    pub(super) fn of(&mut self, id: &str, types: &[&str]) -> &mut Entity {
+    pub(super) fn entity(&mut self, id: &str, types: &[&str]) -> &mut Entity {
         let place = self.places.get(id).copied().unwrap_or_else(|| {
             let mut entity = Entity { id: id.to_owned(), properties: Vec::new() };
             entity.set("@type", types.iter().copied());
@@ -250,7 +250,7 @@ impl CrateValues {
             return id.clone();
         }
         let id = format!("#value/{}", of_path(&name, contents));
-        described(self.graph.of(&id, &[kind(contents)]), shown, contents);
+        described(self.graph.entity(&id, &[kind(contents)]), shown, contents);
         self.ids.insert(name, id.clone());
         id
     }
@@ -273,8 +273,8 @@ impl CrateValues {
     /// Describes a parameter of a workflow or computation, and a value that it had.
     pub(super) fn parameter(&mut self, id: &str, name: &str, (value, contents): (&str, &Digest)) {
         let kind = kind(contents);
-        self.graph.of(id, &["FormalParameter"]).with("name", name).with("additionalType", kind);
-        self.graph.of(value, &[]).add("exampleOfWork", reference(id));
+        self.graph.entity(id, &["FormalParameter"]).with("name", name).with("additionalType", kind);
+        self.graph.entity(value, &[]).add("exampleOfWork", reference(id));
     }
 }
 
@@ -330,16 +330,16 @@ mod tests {
     #[test]
     fn an_entity_is_made_once_and_a_list_of_one_is_that_one() {
         let mut entities = Entities::default();
-        entities.of("a", &["File"]).with("name", "x").add("about", reference("b"));
-        entities.of("a", &["Other"]).add("about", reference("b"));
+        entities.entity("a", &["File"]).with("name", "x").add("about", reference("b"));
+        entities.entity("a", &["Other"]).add("about", reference("b"));
         let parsed = |text: String| serde_json::from_str::<Value>(&text).unwrap();
         let document = parsed(entities.document(&["c", "d"]));
         assert_eq!(
             document["@graph"],
             json!([{ "@id": "a", "@type": "File", "name": "x", "about": { "@id": "b" } }])
         );
-        entities.of("a", &[]).push("about", reference("b"));
-        entities.of("a", &[]).set("name", Vec::<String>::new());
+        entities.entity("a", &[]).push("about", reference("b"));
+        entities.entity("a", &[]).set("name", Vec::<String>::new());
         let a = &parsed(entities.document(&[]))["@graph"][0];
         assert_eq!((a["about"].as_array().map(Vec::len), a.get("name")), (Some(2), None));
     }

@@ -81,7 +81,7 @@ impl LicenceName {
                 let mut parts: Vec<String> = parts.collect();
                 for (name, text) in &self.own {
                     let part = format!("#licence/{}", encoded(name));
-                    let entity = graph.of(&part, &["CreativeWork"]).with("name", &**name);
+                    let entity = graph.entity(&part, &["CreativeWork"]).with("name", &**name);
                     entity.with("description", &**text);
                     parts.push(part);
                 }
@@ -89,7 +89,7 @@ impl LicenceName {
                 if parts == [&*id] {
                     return id;
                 }
-                let entity = graph.of(&id, &["CreativeWork"]).with("name", &*self.text);
+                let entity = graph.entity(&id, &["CreativeWork"]).with("name", &*self.text);
                 entity.with("identifier", &*self.text);
                 entity.with("description", "A licence expression of SPDX");
                 entity.set("isBasedOn", references(parts));
@@ -106,7 +106,7 @@ fn listed(name: &str, graph: &mut Entities) -> String {
 
 fn addressed(name: &str, address: &str, graph: &mut Entities) -> String {
     let address = valid_url(address);
-    let entity = graph.of(&address, &["CreativeWork"]).with("name", name);
+    let entity = graph.entity(&address, &["CreativeWork"]).with("name", name);
     entity.with("url", address.as_str());
     address
 }

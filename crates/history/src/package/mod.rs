@@ -151,7 +151,7 @@ impl<'a> Packer<'a> {
                 continue;
             };
             let (file, holder) = (subject.file(), subject.file());
-            let made = FileMaker::of((self.storage, self.history, self.published), subject)?;
+            let made = FileMaker::find((self.storage, self.history, self.published), subject)?;
             let (path, contents) = (input_path(input.name.as_str()), input.digest);
             self.files.push(PackagedFile { path, file, contents, definition: None, made, holder });
         }
@@ -164,13 +164,13 @@ impl<'a> Packer<'a> {
         self.results.push(summary(result));
         self.places.reserve(&join(dir, README));
         self.definitions = match result.record {
-            Record::Job(job) => Definitions::of(self.storage, self.history, job)?,
+            Record::Job(job) => Definitions::from_job(self.storage, self.history, job)?,
             _ => Definitions::default(),
         };
         let Record::Job(job) = result.record else {
             for (number, file) in result.entry.expected_files(result.record).iter().enumerate() {
                 if let Some(subject) = self.history.subject(&file.name) {
-                    let name = self.names.of(subject, number);
+                    let name = self.names.find(subject, number);
                     self.push(dir, number, &name, subject, None)?;
                 }
             }
@@ -269,7 +269,7 @@ impl<'a> Packer<'a> {
             // In a clone, only the table is recorded.
             (None, Some(table @ Entry::Table(_))) if value == table.file(1) => POINTS.to_owned(),
             (None, _) => match self.history.subject(value) {
-                Some(made) => self.names.of(made, made.number),
+                Some(made) => self.names.find(made, made.number),
                 None => format!("{number:02}"),
             },
         };
@@ -335,7 +335,7 @@ impl<'a> Packer<'a> {
             });
             for number in 0..record.outputs.len() {
                 if let Some(subject) = self.history.subject(&entry.file(number)) {
-                    let name = self.names.of(subject, number);
+                    let name = self.names.find(subject, number);
                     self.push(&dir, number, &name, subject, None)?;
                 }
             }
@@ -361,7 +361,7 @@ impl<'a> Packer<'a> {
             _ => self.definitions.result(subject),
         };
         let definition = definition.map(str::to_owned);
-        let made = FileMaker::of((self.storage, self.history, self.published), subject)?;
+        let made = FileMaker::find((self.storage, self.history, self.published), subject)?;
         let holder = subject.file();
         let (file, contents) = match member {
             Some((member, digest)) => (format!("{holder}/{member}"), digest),
@@ -447,7 +447,7 @@ impl<'a> OutputNames<'a> {
     }
 
     /// The name of an output of a result, or its number if the name is not known.
-    pub(super) fn of(&mut self, result: Subject<'_>, number: usize) -> String {
+    pub(super) fn find(&mut self, result: Subject<'_>, number: usize) -> String {
         let name = match (result.entry, result.record) {
             (Entry::Call(call), Record::Call(record)) => {
                 let (storage, repository) = (self.storage, &self.repository);
@@ -532,14 +532,14 @@ pub struct MakerInput {
 }
 
 impl MakerInput {
-    fn of(ancestor: &Ancestor<'_>) -> Self {
+    fn from_ancestor(ancestor: &Ancestor<'_>) -> Self {
         Self { file: ancestor.file(), contents: ancestor.digest }
     }
 }
 
 impl FileMaker {
     /// Finds what made a file. Of an output of a job, that is what made the file that the job took it from.
-    pub fn of(
+    pub fn find(
         known: (&Storage, &History, &FirstPublished<'_>),
         subject: Subject<'_>,
     ) -> Result<Self, StorageError> {
@@ -552,7 +552,9 @@ impl FileMaker {
                 let made = history.parents(storage, subject)?.into_iter().find_map(|it| it.subject);
                 match made {
                     // A record that leads to a job, and not to what made it, could lead to itself.
-                    Some(made) if !matches!(made.record, Record::Job(_)) => Self::of(known, made)?,
+                    Some(made) if !matches!(made.record, Record::Job(_)) => {
+                        Self::find(known, made)?
+                    }
                     // A clone does not have what every run makes again.
                     _ => match file.and_then(Entry::of_file) {
                         Some(Entry::Table(_)) => Self::Table,
@@ -562,14 +564,18 @@ impl FileMaker {
                 }
             }
             Record::Call(call) => {
-                let made = OriginalExecution::of(storage, call).or_published(|| published(call));
+                let made = OriginalExecution::find(storage, call).or_published(|| published(call));
                 let OriginalExecution { at, host, published, .. } = made;
                 Self::Call {
                     computation: call.computation.to_string(),
                     output: subject.number,
                     commit: call.commit.full().to_owned(),
                     dirty: call.dirty,
-                    inputs: history.parents(storage, subject)?.iter().map(MakerInput::of).collect(),
+                    inputs: history
+                        .parents(storage, subject)?
+                        .iter()
+                        .map(MakerInput::from_ancestor)
+                        .collect(),
                     at,
                     host,
                     published,
@@ -602,7 +608,11 @@ impl Definitions {
     }
 
     /// Those of outputs, calls and tables.
-    fn of(storage: &Storage, history: &History, job: &JobRecord) -> Result<Self, StorageError> {
+    fn from_job(
+        storage: &Storage,
+        history: &History,
+        job: &JobRecord,
+    ) -> Result<Self, StorageError> {
         let mut definitions = Self::of_outputs(job);
         let Some(task) = definitions.task.take() else { return Ok(definitions) };
         for (id, node) in task.workflow.nodes() {

@@ -114,7 +114,7 @@ impl<'a> RunCrate<'a> {
     /// # Errors
     ///
     /// Fails if the result is not a job, its workflow is not there, or the licence or the authors are unknown.
-    pub fn of(
+    pub fn from_job(
         (storage, history): (&'a Storage, &'a History),
         result: Subject<'a>,
         facts: CrateFacts,
@@ -199,7 +199,7 @@ impl<'a> RunCrate<'a> {
         let kind = if known.is_organization { "Organization" } else { "Person" };
         let organization = known.affiliation.as_deref().map(Contributor::organization);
         let organization = organization.map(|it| self.contributor(&it, graph));
-        let entity = graph.of(&id, &[kind]).with("name", known.name.as_str());
+        let entity = graph.entity(&id, &[kind]).with("name", known.name.as_str());
         entity.set("url", known.url.as_deref().map(valid_url));
         entity.set("affiliation", organization.map(reference));
         id
@@ -370,7 +370,7 @@ impl<'r, 'a> Actions<'r, 'a> {
         let span = execution.map(|it| [it.start, it.end]).filter(|_| run.facts.times);
         self.action(&id, &tool, execution.is_some(), span);
         let usage = execution.map(|it| self.usage(&id, it)).unwrap_or_default();
-        let action = self.values.graph.of(&id, &[]);
+        let action = self.values.graph.entity(&id, &[]);
         action.with("name", format!("Execution of {}", record.computation));
         action.with("description", description(record, run.facts.machine));
         action.set("object", references(inputs)).set("result", references(outputs));
@@ -388,7 +388,7 @@ impl<'r, 'a> Actions<'r, 'a> {
     fn action(&mut self, id: &str, tool: &str, is_own: bool, span: Period) {
         let graph = &mut self.values.graph;
         let agent = if is_own { self.run.agent(graph) } else { None };
-        let action = graph.of(id, &["CreateAction"]).with("instrument", reference(tool));
+        let action = graph.entity(id, &["CreateAction"]).with("instrument", reference(tool));
         performed(action.with("actionStatus", COMPLETED), agent.as_deref(), span);
         self.actions.push(id.to_owned());
         self.span = union_of_periods(self.span, span);
@@ -403,7 +403,7 @@ impl<'r, 'a> Actions<'r, 'a> {
         let address = run.address().filter(|_| remote.is_some());
         let id = format!("{}#{}", address.as_deref().unwrap_or_default(), encoded(directory));
         let declared = run.task.computations.iter().find(|it| it.tree == record.tree);
-        let tool = self.values.graph.of(&id, &["SoftwareApplication"]);
+        let tool = self.values.graph.entity(&id, &["SoftwareApplication"]);
         tool.with("name", record.computation.as_str()).set("url", address);
         tool.with("version", commit);
         if let (Some(revision), Some(declared)) = (revision(commit), declared) {
@@ -425,7 +425,7 @@ impl<'r, 'a> Actions<'r, 'a> {
     ) {
         let id = format!("#{}/{side}/{}", encoded(place), encoded(name));
         self.values.parameter(&id, name, value);
-        self.values.graph.of(tool, &[]).add(property, reference(id));
+        self.values.graph.entity(tool, &[]).add(property, reference(id));
     }
 
     /// Describes what an execution has used. What its tasks have used is not known.
@@ -441,7 +441,7 @@ impl<'r, 'a> Actions<'r, 'a> {
         let mut ids = Vec::with_capacity(used.len());
         for (name, unit, value) in used {
             let id = format!("{call}/{name}");
-            let property = self.values.graph.of(&id, &["PropertyValue"]).with("name", name);
+            let property = self.values.graph.entity(&id, &["PropertyValue"]).with("name", name);
             property.with("propertyID", format!("compeval:{name}")).with("unitCode", unit);
             property.with("value", value.to_string());
             ids.push(id);
@@ -479,7 +479,7 @@ impl<'r, 'a> Actions<'r, 'a> {
             self.values.id(Some(table.file(number)), name, &output.digest)
         });
         let tables: Vec<String> = tables.collect();
-        let action = self.values.graph.of(&id, &[]);
+        let action = self.values.graph.entity(&id, &[]);
         action.with("name", "Table of the points of a sweep");
         action.with("description", "CompEval has gathered the results of all points");
         action.set("object", references(gathered)).set("result", references(tables));
@@ -499,7 +499,7 @@ impl<'r, 'a> Actions<'r, 'a> {
         outputs: &[RecipeFile],
     ) -> Vec<String> {
         let run = self.run;
-        self.values.graph.of(body, &["SoftwareSourceCode", "ComputationalWorkflow", "HowTo"]);
+        self.values.graph.entity(body, &["SoftwareSourceCode", "ComputationalWorkflow", "HowTo"]);
         let point: Vec<(&String, &String)> = header.names.iter().zip(values).collect();
         let mut levels = Vec::with_capacity(point.len());
         for (name, value) in &point {
@@ -520,7 +520,7 @@ impl<'r, 'a> Actions<'r, 'a> {
         self.action(id, body, span.is_some(), span.filter(|_| run.facts.times));
         let point: Vec<String> =
             point.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        let action = self.values.graph.of(id, &[]);
+        let action = self.values.graph.entity(id, &[]);
         action.with("name", format!("Point {}", point.join(", ")));
         action.with("description", "The evaluation of the sweep's body at a point");
         action.set("object", references(levels)).set("result", references(&results));
@@ -532,11 +532,11 @@ impl<'r, 'a> Actions<'r, 'a> {
         let parameter = format!("{body}/in/{}", encoded(name));
         let id = format!("{body}/in/{}/{}", encoded(name), encoded(&file_name(value)));
         let graph = &mut self.values.graph;
-        let entity = graph.of(&parameter, &["FormalParameter"]).with("name", name);
+        let entity = graph.entity(&parameter, &["FormalParameter"]).with("name", name);
         entity.with("additionalType", "Text");
-        let entity = graph.of(&id, &["PropertyValue"]).with("name", name).with("value", value);
+        let entity = graph.entity(&id, &["PropertyValue"]).with("name", name).with("value", value);
         entity.with("exampleOfWork", reference(&parameter));
-        graph.of(body, &[]).add("input", reference(parameter));
+        graph.entity(body, &[]).add("input", reference(parameter));
         id
     }
 }
@@ -593,20 +593,23 @@ pub fn crate_texts(
 /// Describes the job and its package, as a document of JSON-LD.
 fn document(run: &RunCrate<'_>, package: &Package, readme: &str) -> Result<String, StorageError> {
     let mut graph = Entities::default();
-    let descriptor = graph.of(METADATA, &["CreativeWork"]);
+    let descriptor = graph.entity(METADATA, &["CreativeWork"]);
     descriptor.with("about", reference("./"));
     descriptor.set("conformsTo", references([SPECIFICATION, WORKFLOW_PROFILE]));
-    graph.of("./", &["Dataset"]);
-    graph.of(SPECIFICATION, &["CreativeWork"]).with("name", "RO-Crate").with("version", "1.1");
+    graph.entity("./", &["Dataset"]);
+    graph.entity(SPECIFICATION, &["CreativeWork"]).with("name", "RO-Crate").with("version", "1.1");
     for (id, name, version) in PROFILES {
-        graph.of(id, &["CreativeWork"]).with("name", name).with("version", version);
+        graph.entity(id, &["CreativeWork"]).with("name", name).with("version", version);
     }
-    graph.of(BIOSCHEMAS, &["CreativeWork"]).with("name", "ComputationalWorkflow profile");
+    graph.entity(BIOSCHEMAS, &["CreativeWork"]).with("name", "ComputationalWorkflow profile");
     let compeval = run.job.recorded.as_ref().map(|it| &*it.compeval);
     let compeval = compeval.unwrap_or(env!("CARGO_PKG_VERSION"));
-    graph.of(ENGINE, &["SoftwareApplication"]).with("name", "CompEval").with("version", compeval);
-    graph.of(LANGUAGE, &["ComputerLanguage"]).with("name", "CompEval workflow");
-    graph.of(LANGUAGE, &[]).with("version", compeval);
+    graph
+        .entity(ENGINE, &["SoftwareApplication"])
+        .with("name", "CompEval")
+        .with("version", compeval);
+    graph.entity(LANGUAGE, &["ComputerLanguage"]).with("name", "CompEval workflow");
+    graph.entity(LANGUAGE, &[]).with("version", compeval);
     let mut parts = vec![WORKFLOW_TEXT.to_owned(), README.to_owned()];
     let mut values = CrateValues { graph, ids: HashMap::new() };
     let outputs = run.job.outputs.iter().enumerate();
@@ -626,7 +629,7 @@ fn document(run: &RunCrate<'_>, package: &Package, readme: &str) -> Result<Strin
     let job = job_id(run);
     if mentions.is_empty() {
         // A workflow has a tool that was executed: one without calls is evaluated by CompEval alone.
-        values.graph.of(&job, &[]).set("instrument", references([WORKFLOW_TEXT, ENGINE]));
+        values.graph.entity(&job, &[]).set("instrument", references([WORKFLOW_TEXT, ENGINE]));
     }
     let mut described = vec![job];
     described.extend(mentions);
@@ -634,7 +637,10 @@ fn document(run: &RunCrate<'_>, package: &Package, readme: &str) -> Result<Strin
     let graph = &mut values.graph;
     describe_text(graph, README, readme, MARKDOWN).with("about", reference("./"));
     describe_root(run, graph, compeval);
-    graph.of("./", &[]).set("hasPart", references(parts)).set("mentions", references(described));
+    graph
+        .entity("./", &[])
+        .set("hasPart", references(parts))
+        .set("mentions", references(described));
     Ok(graph.document(&CONTEXTS))
 }
 
@@ -687,17 +693,17 @@ fn describe_job(
         }
     };
     let graph = &mut values.graph;
-    let job = graph.of(&id, &["CreateAction"]);
+    let job = graph.entity(&id, &["CreateAction"]);
     job.with("name", format!("Run of the task {}", run.job.task));
     job.with("description", description);
     job.with("instrument", reference(WORKFLOW_TEXT));
     job.set("object", references(inputs)).set("result", references(outputs));
     job.with("actionStatus", COMPLETED);
     let agent = if run.is_own() { run.agent(graph) } else { None };
-    performed(graph.of(&id, &[]), agent.as_deref(), span);
+    performed(graph.entity(&id, &[]), agent.as_deref(), span);
     // Nothing was organized for a workflow without calls.
     if graph.has(ORGANIZATION) {
-        let organization = graph.of(ORGANIZATION, &[]);
+        let organization = graph.entity(ORGANIZATION, &[]);
         performed(organization, agent.as_deref(), span);
         organization.with("name", "Run of CompEval").with("instrument", reference(ENGINE));
         organization.with("description", "Executed the calls of the workflow, or took them over");
@@ -726,19 +732,19 @@ fn describe_root(run: &RunCrate<'_>, graph: &mut Entities, compeval: &str) {
     }
     let publisher = publisher.as_ref().map(|it| run.contributor(it, graph));
     let licences: Vec<String> = licences.iter().map(|it| it.describe(graph)).collect();
-    let root = graph.of("./", &[]);
+    let root = graph.entity("./", &[]);
     root.with("name", format!("Run of the task {task}")).with("description", description);
     root.with("datePublished", run.day.as_str()).set("license", references(licences));
     root.set("author", references(&ids)).set("publisher", publisher.map(reference));
     root.set("conformsTo", references(PROFILES.map(|(id, ..)| id)));
     root.with("mainEntity", reference(WORKFLOW_TEXT));
-    graph.of(WORKFLOW_TEXT, &[]).set("creator", references(ids));
+    graph.entity(WORKFLOW_TEXT, &[]).set("creator", references(ids));
 }
 
 /// Describes the workflow, the workflows of its sweeps, and their steps.
 fn describe_steps(run: &RunCrate<'_>, graph: &mut Entities, steps: &BTreeMap<StepKey, CrateStep>) {
     let types = ["File", "SoftwareSourceCode", "ComputationalWorkflow", "HowTo"];
-    graph.of(WORKFLOW_TEXT, &types);
+    graph.entity(WORKFLOW_TEXT, &types);
     describe_text(graph, WORKFLOW_TEXT, &run.workflow, PLAIN_TEXT);
     let levels = sweeps_of_nodes(&run.task);
     let mut positions: HashMap<String, usize> = HashMap::new();
@@ -753,14 +759,14 @@ fn describe_steps(run: &RunCrate<'_>, graph: &mut Entities, steps: &BTreeMap<Ste
         let position = positions.entry(workflow.clone()).or_default();
         *position += 1;
         let (id, control) = (format!("#step/{number}"), format!("#control/{number}"));
-        let entity = graph.of(&id, &["HowToStep"]).with("name", step.name.as_str());
+        let entity = graph.entity(&id, &["HowToStep"]).with("name", step.name.as_str());
         entity.with("position", position.to_string());
         entity.set("workExample", references(&step.tools));
-        let entity = graph.of(&control, &["ControlAction"]);
+        let entity = graph.entity(&control, &["ControlAction"]);
         entity.with("name", format!("Step {}", step.name)).with("instrument", reference(&id));
         entity.set("object", references(&step.actions));
-        graph.of(ORGANIZATION, &["OrganizeAction"]).push("object", reference(control));
-        let entity = graph.of(&workflow, &[]);
+        graph.entity(ORGANIZATION, &["OrganizeAction"]).push("object", reference(control));
+        let entity = graph.entity(&workflow, &[]);
         entity.push("step", reference(id));
         step.tools.iter().for_each(|tool| entity.add("hasPart", reference(tool)));
     }
@@ -774,7 +780,7 @@ fn describe_steps(run: &RunCrate<'_>, graph: &mut Entities, steps: &BTreeMap<Ste
         }
     }
     for (id, name) in workflows {
-        let workflow = graph.of(&id, &[]);
+        let workflow = graph.entity(&id, &[]);
         workflow.with("name", name).with("version", commit);
         workflow.with("programmingLanguage", reference(LANGUAGE));
         workflow.with("conformsTo", reference(BIOSCHEMAS));
@@ -795,7 +801,7 @@ fn describe_packaged(
 ) -> String {
     let id = of_path(&file.path, &file.contents);
     let shown = file.path.rsplit('/').next().unwrap_or(&file.path);
-    let entity = values.graph.of(&id, &[kind(&file.contents)]);
+    let entity = values.graph.entity(&id, &[kind(&file.contents)]);
     described(entity, shown, &file.contents);
     if !file.contents.is_directory() {
         let is_small = file.contents.size <= MOST_READ;
@@ -807,7 +813,7 @@ fn describe_packaged(
     for name in [source, &file.file] {
         let first = values.ids.entry(name.to_owned()).or_insert_with(|| id.clone());
         if *first != id {
-            values.graph.of(&id, &[]).add("sameAs", reference(first));
+            values.graph.entity(&id, &[]).add("sameAs", reference(first));
         }
     }
     id
@@ -844,8 +850,8 @@ fn describe_text<'g>(
     text: &str,
     [kind, address, name]: [&str; 3],
 ) -> &'g mut Entity {
-    graph.of(address, &["WebSite"]).with("name", name);
-    let entity = graph.of(path, &["File"]);
+    graph.entity(address, &["WebSite"]).with("name", name);
+    let entity = graph.entity(path, &["File"]);
     described(entity, path, &Digest::hash_bytes(text.as_bytes()));
     entity.set("encodingFormat", [kind.into(), reference(address)])
 }

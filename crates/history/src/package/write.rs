@@ -309,13 +309,13 @@ pub struct Citation {
 
 impl Citation {
     /// Describes a file. An output of a call that is an output of jobs, too, is described as the newest job's.
-    pub fn of(
+    pub fn describe(
         known: (&Storage, &History, &FirstPublished<'_>),
         file: Subject<'_>,
     ) -> Result<Self, StorageError> {
         let (storage, history, _) = known;
         let subject = job_output(history, file).unwrap_or(file);
-        let made = FileMaker::of(known, subject)?;
+        let made = FileMaker::find(known, subject)?;
         let output = match subject.record {
             Record::Job(_) => {
                 history.parents(storage, subject)?.into_iter().find_map(|it| it.subject)
@@ -323,7 +323,7 @@ impl Citation {
             _ => Some(subject),
         };
         let output = output.unwrap_or(subject);
-        let mut output = OutputNames::new(storage).of(output, output.number);
+        let mut output = OutputNames::new(storage).find(output, output.number);
         output.truncate(output.trim_end_matches('/').len());
         if let Record::Job(job) = subject.record
             && let Some(definition) = Definitions::of_outputs(job).output(subject.number)
