@@ -96,7 +96,7 @@ pub enum AuditSample {
 
 impl AuditSample {
     /// The number of calls, of so many.
-    fn of(self, all: usize) -> usize {
+    fn count_calls(self, all: usize) -> usize {
         match self {
             Self::Share(share) => (share * all as f64).ceil() as usize,
             Self::Number(number) => number,
@@ -111,7 +111,7 @@ impl AuditSample {
         }
         ranked.sort_unstable_by_key(|(rank, at)| (rank.full(), *at));
         let mut chosen = vec![false; names.len()];
-        for (_, at) in ranked.into_iter().take(self.of(names.len())) {
+        for (_, at) in ranked.into_iter().take(self.count_calls(names.len())) {
             chosen[at] = true;
         }
         chosen

@@ -328,7 +328,7 @@ fn read_point(
     });
     let outputs = if are_there { point_outputs(evaluation, columns, sources)? } else { None };
     let Some(outputs) = outputs else {
-        row.status = RowStatus::of(evaluation, sources);
+        row.status = RowStatus::find(evaluation, sources);
         return Ok((row, None));
     };
     row.origin = RowOrigin::find(evaluation, attestations, sources).map(Arc::new);
@@ -343,7 +343,7 @@ impl RowStatus {
     /// Finds out what became of a point with outputs from these sources, of which one is not there.
     ///
     /// A failure of a call that it needs counts first, then an execution.
-    fn of(evaluation: &Evaluation, sources: &[Source]) -> Self {
+    fn find(evaluation: &Evaluation, sources: &[Source]) -> Self {
         Self::with_call(evaluation, sources).0
     }
 

@@ -662,7 +662,7 @@ fn merge(line: &mut Value, more: Value) {
 /// The name of a computation, and its version.
 fn named(evaluation: &Evaluation, id: ComputationId) -> (&str, CodeVersion) {
     let computation = &evaluation.task.computations[id.index()];
-    (computation.name.as_str(), CodeVersion::of(computation))
+    (computation.name.as_str(), CodeVersion::from_computation(computation))
 }
 
 fn cause_json(evaluation: &Evaluation, cause: &Cause) -> Value {

@@ -215,7 +215,7 @@ impl CodeVersion {
     }
 
     /// The current version of a computation.
-    pub fn of(computation: &Computation) -> Self {
+    pub fn from_computation(computation: &Computation) -> Self {
         let Computation { commit, tree, dirty, .. } = computation;
         Self { commit: commit.clone(), tree: tree.clone(), dirty: *dirty }
     }
@@ -742,7 +742,7 @@ impl<'a> Archive<'a> {
     }
 
     /// The earlier calls of a computation, the newest first.
-    fn of(&self, computation: ComputationId) -> &[usize] {
+    fn earlier_calls(&self, computation: ComputationId) -> &[usize] {
         self.by_computation.get(&computation).map_or(&[], Vec::as_slice)
     }
 
@@ -758,7 +758,7 @@ impl<'a> Archive<'a> {
             .collect();
         // An input that few calls share is the most significant.
         shared.sort_by_key(|calls| calls.len());
-        shared.push(self.of(id));
+        shared.push(self.earlier_calls(id));
         let (distance, at) = shared
             .into_iter()
             .flatten()
@@ -848,7 +848,7 @@ impl<'a> Archive<'a> {
 
     /// The median duration of calls of a computation, in seconds.
     fn median(&self, computation: ComputationId) -> Option<f64> {
-        let calls = self.of(computation).iter();
+        let calls = self.earlier_calls(computation).iter();
         let mut seconds: Vec<f64> =
             calls.filter_map(|&at| self.calls[at].record.seconds()).collect();
         seconds.sort_unstable_by(f64::total_cmp);

@@ -59,7 +59,7 @@ const LONGEST_TEXT: usize = 200;
 
 impl PageStudy {
     /// Describes a task in a directory, as it was evaluated.
-    pub(super) fn of(dir: &Path, evaluation: &Evaluation) -> Self {
+    pub(super) fn describe(dir: &Path, evaluation: &Evaluation) -> Self {
         let task = &evaluation.task;
         let is_work_tree = matches!(task.loaded_from, LoadedFrom::WorkTree(_));
         let snapshot =

@@ -177,7 +177,7 @@ impl PageData {
         let shapes = shapes.into_iter().map(|shape| shape.below(limits.calls)).collect();
         let (title, facts) = page_title(scope, storage);
         let study = match scope {
-            PageScope::Task(task) => Some(PageStudy::of(task.dir, task.evaluation)),
+            PageScope::Task(task) => Some(PageStudy::describe(task.dir, task.evaluation)),
             _ => None,
         };
         let (calls_in_all, tables_in_all, outputs_in_all) = in_all;
