@@ -279,7 +279,7 @@ impl Gc {
         out: &mut dyn Write,
     ) -> Result<Exit, Error> {
         let (groups, sum) =
-            (collect::groups(history, candidates), CandidateTotals::of(candidates.iter()));
+            (collect::groups(history, candidates), CandidateTotals::sum(candidates.iter()));
         if self.json {
             report::candidates_json(storage, &groups, sum, self.delete, out)
                 .map_err(OutputError)?;

@@ -559,7 +559,7 @@ fn summarise_jobs(evaluation: &Evaluation, jobs: &[Option<ResultName>]) {
 /// Prints what a run that was interrupted has saved, and how it goes on.
 fn say_saved(evaluation: &Evaluation) {
     let storage = evaluation.storage.shown_place().display();
-    let saved = match report::tally(evaluation).of(How::Executed) {
+    let saved = match report::tally(evaluation).count(How::Executed) {
         0 => "no call was computed".to_owned(),
         1 => format!("1 call was computed, and is saved in {storage}"),
         count => format!("{count} calls were computed, and are saved in {storage}"),

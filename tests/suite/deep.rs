@@ -49,7 +49,7 @@ fn a_chain_of_ten_thousand_calls_is_loaded_planned_printed_and_evaluated() {
     assert_eq!(text.matches('(').count(), CALLS + 1);
 
     let missing = world.look();
-    assert_eq!((missing.exit, missing.tally.of(How::Missing)), (Exit::Missing, CALLS));
+    assert_eq!((missing.exit, missing.tally.count(How::Missing)), (Exit::Missing, CALLS));
     let evaluated = world.run(2);
     let expected = (0..CALLS).fold("x".to_owned(), |input, _| value("next", 0, &[input]));
     assert_eq!((evaluated.exit, evaluated.outputs), (Exit::Done, vec![expected]));

@@ -207,7 +207,10 @@ fn a_thousand_executions_at_once_hold_no_thread() {
         execute(invocation);
         done()
     });
-    assert_eq!((evaluated.exit, evaluated.tally.of(How::Executed)), (Exit::Done, 1 + WIDE + 111));
+    assert_eq!(
+        (evaluated.exit, evaluated.tally.count(How::Executed)),
+        (Exit::Done, 1 + WIDE + 111)
+    );
     assert_eq!(later.lock().most, WIDE, "all were submitted before the first was over");
     let outputs = evaluated.outputs;
     fs::remove_dir_all(&world.storage).unwrap();
@@ -244,7 +247,7 @@ fn a_suspended_call_waits_and_the_next_run_executes_it() {
     let evaluated = world.evaluate(Some(&suspended), 2, 5);
     let tally = evaluated.tally;
     assert_eq!(
-        (evaluated.exit, tally.of(How::Suspended), tally.of(How::Waiting)),
+        (evaluated.exit, tally.count(How::Suspended), tally.count(How::Waiting)),
         (Exit::Suspended, 1, 1)
     );
     let why = "`* suspended: what it has started goes on elsewhere";
@@ -252,12 +255,12 @@ fn a_suspended_call_waits_and_the_next_run_executes_it() {
     assert_eq!(tally.to_string(), "2 calls: 1 suspended, 1 waiting");
     let looked = world.look().tally;
     assert_eq!(
-        (looked.of(How::Suspended), looked.of(How::Missing)),
+        (looked.count(How::Suspended), looked.count(How::Missing)),
         (1, 1),
         "nothing was published"
     );
     assert!(!remembers_failures(&world));
-    assert_eq!(world.run(2).tally.of(How::Executed), 2);
+    assert_eq!(world.run(2).tally.count(How::Executed), 2);
 }
 
 #[test]
@@ -270,7 +273,7 @@ fn a_lost_execution_is_no_failure_and_is_made_once_more_than_retries() {
             Ok(Ended::Lost("node 7 went away".to_owned()))
         });
         let evaluated = world.evaluate(Some(&lost), 2, retries);
-        assert_eq!((evaluated.exit, evaluated.tally.of(How::Unfinished)), (Exit::Missing, 1));
+        assert_eq!((evaluated.exit, evaluated.tally.count(How::Unfinished)), (Exit::Missing, 1));
         assert_eq!(*count.lock().unwrap(), tries);
         let why = "`* not finished: it was lost: node 7 went away";
         assert!(evaluated.text.contains(why), "{}", evaluated.text);
@@ -296,7 +299,7 @@ fn an_execution_that_the_executor_refuses_is_no_failure() {
         Err(ExecuteError::Refused("/opt/tool is not there".to_owned()))
     });
     let evaluated = world.evaluate(Some(&refusing), 2, 3);
-    assert_eq!((evaluated.exit, evaluated.tally.of(How::Unfinished)), (Exit::Missing, 1));
+    assert_eq!((evaluated.exit, evaluated.tally.count(How::Unfinished)), (Exit::Missing, 1));
     assert_eq!(*count.lock().unwrap(), 1, "it would be refused again");
     assert!(evaluated.text.contains("it was refused: /opt/tool is not there"));
     assert!(!remembers_failures(&world));
@@ -310,7 +313,7 @@ fn an_executor_that_isolates_nothing_refuses_a_root() {
     fs::create_dir(lab.path("data/x")).unwrap();
     let world = World::load(&lab);
     let evaluated = world.evaluate(Some(&Local::new(NonZeroUsize::MIN, None)), 1, 0);
-    assert_eq!((evaluated.exit, evaluated.tally.of(How::Unfinished)), (Exit::Missing, 1));
+    assert_eq!((evaluated.exit, evaluated.tally.count(How::Unfinished)), (Exit::Missing, 1));
     let why = "it was refused: its root is the input x, and it is not isolated";
     assert!(evaluated.text.contains(why), "{}", evaluated.text);
     assert!(lab.called().is_empty());

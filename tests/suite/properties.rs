@@ -106,7 +106,7 @@ fn each_call_is_executed_once_and_has_a_name_of_its_own() {
         assert_eq!(evaluated.executed.len(), evaluated.different());
         assert_eq!(evaluated.executed.len(), names.len());
         assert_eq!(
-            evaluated.tally.of(How::Executed),
+            evaluated.tally.count(How::Executed),
             names.len(),
             "equal sub-workflows are one call"
         );
@@ -215,7 +215,7 @@ fn looking_leaves_the_storage_as_it_was() {
         let world = world(lab);
         let nothing = lab.unchanged(|| world.look());
         assert_eq!(
-            (nothing.exit, nothing.tally.of(How::Missing)),
+            (nothing.exit, nothing.tally.count(How::Missing)),
             (Exit::Missing, nothing.tally.calls)
         );
         world.run(2);

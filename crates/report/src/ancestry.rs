@@ -432,14 +432,14 @@ fn point_texts(texts: &PointTexts) -> String {
 
 /// The record of a file's result, with its kind.
 fn value(subject: Subject<'_>) -> io::Result<Value> {
-    fn of(record: &impl Serialize) -> io::Result<Value> {
+    fn record_json(record: &impl Serialize) -> io::Result<Value> {
         Ok(serde_json::to_value(record)?)
     }
     let (kind, record) = match subject.record {
-        Record::Call(call) => ("call", of(call)?),
-        Record::Job(job) => ("job", of(job)?),
-        Record::Table(table) => ("table", of(table)?),
-        Record::TaskInput(input) => ("task_input", of(input)?),
+        Record::Call(call) => ("call", record_json(call)?),
+        Record::Job(job) => ("job", record_json(job)?),
+        Record::Table(table) => ("table", record_json(table)?),
+        Record::TaskInput(input) => ("task_input", record_json(input)?),
     };
     let name = subject.entry.short();
     let (number, version) = (subject.number, subject.entry.version());

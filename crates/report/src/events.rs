@@ -221,7 +221,7 @@ impl<'a> Json<'a> {
     }
 
     /// Returns the identity of a call.
-    fn of(&self, call: CallId) -> JsonCall<'a> {
+    fn identify(&self, call: CallId) -> JsonCall<'a> {
         JsonCall::new(self.0, call)
     }
 
@@ -265,7 +265,7 @@ impl<'a> Json<'a> {
         let Some(ended) = self.0.outcome(call) else {
             return Ok(());
         };
-        let (of, outputs) = (self.of(call), self.call(call, ended.name()));
+        let (of, outputs) = (self.identify(call), self.call(call, ended.name()));
         let (outcome, reason) = (ended.how(), ended.reason());
         let failure = ended.failure();
         let log = failure.and_then(|it| it.log.as_ref()).map(|log| log.name.as_str());
@@ -285,9 +285,11 @@ impl<'a> Json<'a> {
 impl Reporter for Json<'_> {
     fn event(&mut self, event: &Event, out: &mut dyn Write) -> io::Result<()> {
         match event {
-            Event::Queued(call, _) => json_line(&EventLine::Queued { of: self.of(*call) }, out),
+            Event::Queued(call, _) => {
+                json_line(&EventLine::Queued { of: self.identify(*call) }, out)
+            }
             Event::Started(call, name, prior) => {
-                let (of, mut outputs) = (self.of(*call), self.call(*call, name));
+                let (of, mut outputs) = (self.identify(*call), self.call(*call, name));
                 for output in &mut outputs {
                     // The evaluation may be ahead of the reported events.
                     (output.sha1, output.there) = (None, false);
@@ -296,18 +298,18 @@ impl Reporter for Json<'_> {
             }
             Event::Retried(call, outcome) => {
                 let reason = outcome.reason().unwrap_or_default();
-                json_line(&EventLine::Retried { of: self.of(*call), reason }, out)
+                json_line(&EventLine::Retried { of: self.identify(*call), reason }, out)
             }
             Event::Held(call, _, Holder { host, process, .. }) => {
-                let (of, process) = (self.of(*call), *process);
+                let (of, process) = (self.identify(*call), *process);
                 json_line(&EventLine::Waiting { of, host, process }, out)
             }
             Event::Suspended(call, name, suspended) => {
-                let (of, outputs) = (self.of(*call), self.call(*call, name));
+                let (of, outputs) = (self.identify(*call), self.call(*call, name));
                 json_line(&EventLine::Suspended { of, outputs, reason: suspended.to_string() }, out)
             }
             Event::Unsettled(call, name) => {
-                let (of, outputs) = (self.of(*call), self.call(*call, name));
+                let (of, outputs) = (self.identify(*call), self.call(*call, name));
                 json_line(&EventLine::Unsettled { of, outputs }, out)
             }
             Event::Expanded(call, _) => {
@@ -315,10 +317,15 @@ impl Reporter for Json<'_> {
                 let calls = all.saturating_sub(tables);
                 let rows = self.0.plan.gathered(*call).and_then(PlannedSweep::rows);
                 let points = rows.map_or(0, |rows| rows.points.len());
-                json_line(&EventLine::Expanded { of: self.of(*call), points, calls, tables }, out)
+                json_line(
+                    &EventLine::Expanded { of: self.identify(*call), points, calls, tables },
+                    out,
+                )
             }
             Event::Hashing(..) | Event::Sealed(_) => Ok(()),
-            Event::Demanded(call) => json_line(&EventLine::Demanded { of: self.of(*call) }, out),
+            Event::Demanded(call) => {
+                json_line(&EventLine::Demanded { of: self.identify(*call) }, out)
+            }
             Event::Ended(call) => self.ended(*call, out),
         }
     }

@@ -38,7 +38,7 @@ pub fn candidates(
     }
     let mut lines = aligned(&rows);
     for Group { tasks, candidates } in groups {
-        let sum = CandidateTotals::of(candidates.iter().copied());
+        let sum = CandidateTotals::sum(candidates.iter().copied());
         let tasks: Vec<_> = tasks.iter().map(|task| harmless(task)).collect();
         match &tasks[..] {
             [] => writeln!(out, "no recorded job: {sum}")?,
@@ -114,7 +114,7 @@ pub struct CandidateTotals {
 
 impl CandidateTotals {
     /// Adds up candidates.
-    pub fn of<'a>(candidates: impl Iterator<Item = &'a Candidate<'a>>) -> Self {
+    pub fn sum<'a>(candidates: impl Iterator<Item = &'a Candidate<'a>>) -> Self {
         candidates.fold(Self::default(), |sum, candidate| Self {
             results: sum.results + 1,
             bytes: sum.bytes.saturating_add(candidate.bytes),

@@ -431,7 +431,7 @@ impl<'a> CallCounter<'a> {
 
 impl Tally {
     /// Returns how many calls ended like this.
-    pub const fn of(&self, how: How) -> usize {
+    pub const fn count(&self, how: How) -> usize {
         self.ended[how as usize]
     }
 
@@ -445,9 +445,9 @@ impl Tally {
         let mut order = How::ALL;
         order.swap(How::Blocked as usize, How::Failed as usize);
         let mut parts = Vec::new();
-        for how in order.into_iter().filter(|how| self.of(*how) > 0) {
+        for how in order.into_iter().filter(|how| self.count(*how) > 0) {
             let word = if how == How::Executed { executed } else { how.word() };
-            parts.push(format!("{} {word}", self.of(how)));
+            parts.push(format!("{} {word}", self.count(how)));
         }
         let colon = if parts.is_empty() { "" } else { ": " };
         format!("{}{colon}{}", counted(self.calls, noun), parts.join(", "))
@@ -470,8 +470,8 @@ impl Serialize for Tally {
                     | How::Failed
                     | How::Interrupted
             );
-            if is_always_there || self.of(how) > 0 {
-                counts.serialize_entry(&how, &self.of(how))?;
+            if is_always_there || self.count(how) > 0 {
+                counts.serialize_entry(&how, &self.count(how))?;
             }
         }
         if self.allowed > 0 {

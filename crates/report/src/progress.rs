@@ -627,7 +627,7 @@ struct CallsLeft {
 }
 
 impl Remaining {
-    fn of(&mut self, computation: ComputationId) -> &mut CallsLeft {
+    fn calls_left(&mut self, computation: ComputationId) -> &mut CallsLeft {
         let at = computation.index();
         if at >= self.computations.len() {
             self.computations.resize_with(at + 1, CallsLeft::default);
@@ -637,12 +637,12 @@ impl Remaining {
 
     /// Adds a call that is left.
     fn add(&mut self, computation: ComputationId) {
-        self.of(computation).left += 1;
+        self.calls_left(computation).left += 1;
     }
 
     /// Notes that a call is over, and how many seconds it took if it was executed.
     fn end(&mut self, computation: ComputationId, seconds: Option<f64>) {
-        let calls = self.of(computation);
+        let calls = self.calls_left(computation);
         calls.left = calls.left.saturating_sub(1);
         match seconds {
             Some(seconds) => {
@@ -671,7 +671,7 @@ impl Remaining {
 
     /// Notes the usual duration in earlier runs, in seconds, if one is known.
     fn learn(&mut self, computation: ComputationId, seconds: Option<f64>) {
-        self.of(computation).earlier = Some(seconds);
+        self.calls_left(computation).earlier = Some(seconds);
     }
 
     /// Estimates how long it takes until all calls are over, if so many run at the same time on average. `running`

@@ -91,7 +91,7 @@ fn whatever_the_order_is_all_calls_are_executed_and_exclusive_ones_are_alone() {
         let world = World::load(&lab);
         let evaluated = world.evaluate(Some(&Watching::default()), 6, 0);
         assert_eq!(
-            (evaluated.exit, evaluated.tally.of(How::Executed)),
+            (evaluated.exit, evaluated.tally.count(How::Executed)),
             (Exit::Done, 19),
             "{}",
             evaluated.text

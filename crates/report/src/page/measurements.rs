@@ -102,7 +102,7 @@ pub(super) fn section(tables: &[(&PageTable, MeasuredTable<'_>)], has_figures: b
 
 fn unit_of(table: &MeasuredTable<'_>, column: usize) -> ShownUnit {
     let medians = table.points.iter().filter_map(|point| Some(point.sample(column)?.median()));
-    ShownUnit::of(table.columns[column].measure.unit.as_deref(), medians)
+    ShownUnit::choose(table.columns[column].measure.unit.as_deref(), medians)
 }
 
 fn figure(table: &MeasuredTable<'_>, column: usize, unit: &ShownUnit) -> Markup {

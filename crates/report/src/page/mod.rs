@@ -142,7 +142,7 @@ const LEAST_LARGEST: f64 = 0.3;
 
 impl ShownUnit {
     /// Chooses the unit for values of a column with this unit.
-    fn of(unit: Option<&str>, values: impl Iterator<Item = f64>) -> Self {
+    fn choose(unit: Option<&str>, values: impl Iterator<Item = f64>) -> Self {
         let largest = values.map(f64::abs).filter(|it| it.is_finite()).fold(0.0, f64::max);
         let shown = match unit {
             Some("s") if largest > 0.0 => {
@@ -289,11 +289,11 @@ mod tests {
 
     #[test]
     fn seconds_are_shown_in_parts_that_make_short_numbers() {
-        let unit = ShownUnit::of(Some("s"), [0.005, 0.008].into_iter());
+        let unit = ShownUnit::choose(Some("s"), [0.005, 0.008].into_iter());
         assert_eq!(unit.with_unit(0.00576), "5.76\u{a0}ms");
         assert_eq!(unit.label("seconds"), "seconds, in ms");
-        assert_eq!(ShownUnit::of(Some("s"), [12.0].into_iter()).with_unit(3.0), "3\u{a0}s");
-        assert_eq!(ShownUnit::of(Some("m"), [0.001].into_iter()).with_unit(0.5), "0.5\u{a0}m");
-        assert_eq!(ShownUnit::of(None, [0.001].into_iter()).label("x"), "x");
+        assert_eq!(ShownUnit::choose(Some("s"), [12.0].into_iter()).with_unit(3.0), "3\u{a0}s");
+        assert_eq!(ShownUnit::choose(Some("m"), [0.001].into_iter()).with_unit(0.5), "0.5\u{a0}m");
+        assert_eq!(ShownUnit::choose(None, [0.001].into_iter()).label("x"), "x");
     }
 }

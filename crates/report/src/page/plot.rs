@@ -121,7 +121,7 @@ struct Roles {
 }
 
 impl Roles {
-    fn of(axes: &[PointAxis<'_>]) -> Option<Self> {
+    fn assign(axes: &[PointAxis<'_>]) -> Option<Self> {
         let kinds = [AxisKind::Commit, AxisKind::Number, AxisKind::Text];
         let x = kinds.into_iter().find_map(|kind| {
             let found = (0..axes.len()).filter(|at| axes[*at].kind == kind);
@@ -142,7 +142,7 @@ pub(super) fn plot(
     column: usize,
     unit: &ShownUnit,
 ) -> Option<DefaultPlot> {
-    let plot = Plot::of(table, column, unit)?;
+    let plot = Plot::from_column(table, column, unit)?;
     Some(DefaultPlot { svg: plot.draw(), caption: plot.caption() })
 }
 
@@ -169,8 +169,12 @@ struct Plot<'a> {
 }
 
 impl<'a> Plot<'a> {
-    fn of(table: &'a MeasuredTable<'a>, column: usize, unit: &'a ShownUnit) -> Option<Self> {
-        let roles = Roles::of(&table.axes)?;
+    fn from_column(
+        table: &'a MeasuredTable<'a>,
+        column: usize,
+        unit: &'a ShownUnit,
+    ) -> Option<Self> {
+        let roles = Roles::assign(&table.axes)?;
         let axis = &table.axes[roles.x];
         let most = if axis.kind == AxisKind::Text { TEXTS } else { usize::MAX };
         let shown = axis.levels.len().min(most);
