@@ -100,7 +100,7 @@ impl Tool for Show {
         let (attested, published) = match subject.record {
             Record::Call(call) => {
                 let attestations = Attestations::read(storage)?;
-                (Some(attestations.of(call)), attestations.published(call))
+                (Some(attestations.find_attesters(call)), attestations.published(call))
             }
             Record::Job(_) | Record::Table(_) | Record::TaskInput(_) => (None, Vec::new()),
         };

@@ -174,7 +174,7 @@ impl Attestations {
     pub fn of_call(&self, storage: &Storage, name: &str) -> Result<Option<Attested>, StorageError> {
         let Some(entry @ Entry::Call(_)) = Entry::of_short(name) else { return Ok(None) };
         Ok(match storage.records().read_fitting(&entry)? {
-            Some(Record::Call(record)) => Some(self.of(&record)),
+            Some(Record::Call(record)) => Some(self.find_attesters(&record)),
             _ => None,
         })
     }
@@ -193,7 +193,7 @@ impl Attestations {
     }
 
     /// Returns the attesters of a call with this record. An execution here counts as a statement of this storage.
-    pub fn of(&self, record: &CallRecord) -> Attested {
+    pub fn find_attesters(&self, record: &CallRecord) -> Attested {
         let mut said = AttesterStances::default();
         let recorded: Vec<Digest> = record.outputs.iter().map(|it| it.digest).collect();
         if let Some(execution) = record.execution() {
@@ -284,7 +284,7 @@ pub(super) struct Evidence {
 impl Evidence {
     /// Lists the files of the ledger, and reads them if that is wanted. What does not belong to its name, or cannot be understood, is left
     /// out.
-    pub(super) fn of(
+    pub(super) fn collect(
         mirror: &Mirror,
         finder: &mut Finder<'_>,
         is_read: bool,
@@ -439,7 +439,7 @@ mod tests {
         let storage = Storage::open(dir.path(), Unrecorded::Adopt, Durability::Unsynced).unwrap();
         let (same, other) = (Digest::hash_bytes(b"same"), Digest::hash_bytes(b"other"));
         let record = record(&same);
-        let attested = || Attestations::read(&storage).unwrap().of(&record);
+        let attested = || Attestations::read(&storage).unwrap().find_attesters(&record);
         assert_eq!(
             (attested(), attested().to_string()),
             (Attested::default(), "0 of 0".to_owned())

@@ -33,16 +33,16 @@ pub(super) struct Beliefs<'a> {
 impl<'a> Beliefs<'a> {
     /// Judges the results of a tip, which the finder finds. Results that are revoked in the storage count as revoked,
     /// too.
-    pub(super) fn of(
+    pub(super) fn judge(
         storage: &Storage,
         (mirror, finder): (&'a Mirror, &mut Finder<'_>),
         tip: &ObjectId,
         settings: &TrustSettings,
     ) -> Result<Self, ResultsError> {
-        let trust = Trust::of(mirror, tip, settings)?;
+        let trust = Trust::from_settings(mirror, tip, settings)?;
         let required = settings.require.map_or(0, Into::into);
-        let evidence = Evidence::of(mirror, finder, required > 0)?;
-        let mut revoked = RepositoryRevocations::of(mirror, finder, &trust)?;
+        let evidence = Evidence::collect(mirror, finder, required > 0)?;
+        let mut revoked = RepositoryRevocations::read(mirror, finder, &trust)?;
         revoked.trusted.extend(storage.revocations().index()?.all().cloned());
         let here = if revoked.trusted.is_empty() {
             RevokedResults::new()
@@ -139,7 +139,7 @@ struct RepositoryRevocations {
 
 impl RepositoryRevocations {
     /// Reads the revocations of those who are trusted for the results.
-    pub(super) fn of(
+    pub(super) fn read(
         mirror: &Mirror,
         finder: &mut Finder<'_>,
         trust: &Trust,

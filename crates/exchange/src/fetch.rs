@@ -44,7 +44,7 @@ enum ObjectOrigin {
 
 impl ObjectOrigin {
     /// Finds what a clone has of a value; `None` if it has nothing.
-    fn of(storage: &Storage, digest: &Digest) -> Result<Option<Self>, ResultsError> {
+    fn find(storage: &Storage, digest: &Digest) -> Result<Option<Self>, ResultsError> {
         let path = storage.path(&large_name(digest));
         let Ok(metadata) = fs::symlink_metadata(&path) else { return Ok(None) };
         let text = match metadata.len() {
@@ -70,7 +70,7 @@ impl AwayValue {
         let mut away = Vec::new();
         for (name, digest) in values {
             if !storage.has(name)? {
-                let Some(from) = ObjectOrigin::of(storage, digest)? else { return Ok(None) };
+                let Some(from) = ObjectOrigin::find(storage, digest)? else { return Ok(None) };
                 away.push(Self { name: name.clone(), digest: *digest, from });
             }
         }
@@ -124,7 +124,7 @@ fn named(outputs: &Outputs) -> Vec<(String, Digest)> {
 
 /// Whether a clone of a results repository has a value as a Git LFS object that it can fetch.
 pub fn is_fetched_on_demand(storage: &Storage, digest: &Digest) -> bool {
-    ObjectOrigin::of(storage, digest).is_ok_and(|it| it.is_some())
+    ObjectOrigin::find(storage, digest).is_ok_and(|it| it.is_some())
 }
 
 /// Whether outputs of a call that are away would be fetched and all of them are files.

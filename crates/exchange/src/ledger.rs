@@ -220,7 +220,7 @@ pub(super) fn own_executions(storage: &Storage) -> Result<HashSet<Blake3>, Stora
 
 impl LedgerLine {
     /// The execution of a call with this short name; `None` unless it was executed in this storage.
-    pub(super) fn of(name: String, call: &CallRecord, facts: LedgerFacts) -> Option<Self> {
+    pub(super) fn from_call(name: String, call: &CallRecord, facts: LedgerFacts) -> Option<Self> {
         let Origin::Executed { execution, .. } = &call.origin else { return None };
         if execution.taken_over.is_some() {
             return None;

@@ -62,7 +62,7 @@ pub fn pull(
     let Some((tip, tree)) = branch.tip.clone().zip(branch.tree(mirror)?) else { return Ok(pulled) };
     // A finder keeps all that it has read until it is dropped.
     let finder = || Finder::new(mirror, Some(tree.clone()));
-    let beliefs = Beliefs::of(storage, (mirror, &mut finder()), &tip.id, &request.trust)?;
+    let beliefs = Beliefs::judge(storage, (mirror, &mut finder()), &tip.id, &request.trust)?;
     let candidates = candidates(storage, &mut finder(), request, &beliefs, &mut pulled)?;
     let mut finder = finder();
     pulled.removed = beliefs.removed(&mut finder)?;

@@ -34,13 +34,13 @@ pub fn push(
 ) -> Result<Pushed, ResultsError> {
     request.progress.begin("fetching", 0);
     let refs = mirror.list(&ResultsBranch::PATTERNS)?;
-    let branch = ResultsBranch::of(&refs);
+    let branch = ResultsBranch::choose(&refs);
     let inboxes = branch.inboxes(&refs);
     let base = fetched(mirror, &branch)?;
     let mut there = Finder::new(mirror, base.clone());
     let set = lfs::setting(mirror, &mut there, request.lfs.is_some())?;
     let lfs = request.lfs.or(set);
-    let mut selection = Selection::of(storage, mirror, &mut there, (request, lfs))?;
+    let mut selection = Selection::from_storage(storage, mirror, &mut there, (request, lfs))?;
     selection.pushed.lfs = lfs;
     selection.pushed.is_set = lfs != set;
     let written = (&mut selection.writer, &mut selection.files);

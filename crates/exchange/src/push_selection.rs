@@ -62,7 +62,7 @@ pub(super) struct Selection<'a> {
 
 impl<'a> Selection<'a> {
     /// Chooses those results that the repository does not have, and writes their files.
-    pub(super) fn of(
+    pub(super) fn from_storage(
         storage: &'a Storage,
         mirror: &'a Mirror,
         there: &mut Finder<'_>,
@@ -73,7 +73,7 @@ impl<'a> Selection<'a> {
         let mut selection = Self {
             storage,
             mirror,
-            sizes: FileSizes::of(request.limit, lfs),
+            sizes: FileSizes::with_limits(request.limit, lfs),
             large: lfs.map(|_| LargeUploads::new(mirror, request.dry)).transpose()?,
             logs: request.logs,
             inputs: request.inputs.then(HashSet::new),
@@ -176,7 +176,7 @@ impl<'a> Selection<'a> {
         is_there: bool,
     ) -> Result<bool, ResultsError> {
         let Record::Call(call) = &result.record else { return Ok(false) };
-        let Some(execution) = LedgerLine::of(result.entry.short(), call, self.facts) else {
+        let Some(execution) = LedgerLine::from_call(result.entry.short(), call, self.facts) else {
             return Ok(false);
         };
         if is_there {

@@ -82,11 +82,11 @@ impl ResultsBranch {
 
     /// Finds the results of a repository.
     pub fn listed(mirror: &Mirror) -> Result<Self, MirrorError> {
-        Ok(Self::of(&mirror.list(&Self::PATTERNS)?))
+        Ok(Self::choose(&mirror.list(&Self::PATTERNS)?))
     }
 
     /// Finds the results among the references of a repository: its branch `results`, which it gets if it is empty.
-    pub(super) fn of(refs: &[RemoteRef]) -> Self {
+    pub(super) fn choose(refs: &[RemoteRef]) -> Self {
         let tip = |name: &str| refs.iter().find(|it| it.name == name).cloned();
         let is_empty = !refs.iter().any(|it| {
             it.name.starts_with("refs/heads/") && !it.name.starts_with("refs/heads/ce-inbox/")
@@ -319,7 +319,7 @@ pub(super) struct FileSizes {
 
 impl FileSizes {
     /// The sizes for a limit that the user may have given.
-    pub(super) fn of(limit: Option<u64>, large: Option<u64>) -> Self {
+    pub(super) fn with_limits(limit: Option<u64>, large: Option<u64>) -> Self {
         Self {
             limit: limit.unwrap_or(DEFAULT_LIMIT).min(MAX_LIMIT),
             large,
@@ -335,7 +335,7 @@ mod tests {
     fn at(names: &[&str]) -> ResultsBranch {
         let id: ObjectId = "0".repeat(40).parse().unwrap();
         let refs = names.iter().map(|name| RemoteRef { name: (*name).to_owned(), id: id.clone() });
-        ResultsBranch::of(&refs.collect::<Vec<_>>())
+        ResultsBranch::choose(&refs.collect::<Vec<_>>())
     }
 
     #[test]

@@ -99,7 +99,7 @@ pub(super) struct SignedHistory {
 
 impl SignedHistory {
     /// Judges the commits that lead to a tip. What was judged before with the same keys is remembered in the mirror.
-    pub(super) fn of(
+    pub(super) fn judge(
         mirror: &Mirror,
         tip: &ObjectId,
         signers: &Signers,

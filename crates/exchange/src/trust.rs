@@ -175,13 +175,13 @@ pub(super) struct Trust {
 
 impl Trust {
     /// Judges the results of a repository, unless everything is believed.
-    pub(super) fn of(
+    pub(super) fn from_settings(
         mirror: &Mirror,
         tip: &ObjectId,
         settings: &TrustSettings,
     ) -> Result<Self, ResultsError> {
         let history = match &settings.signers {
-            Some(file) => Some(SignedHistory::of(mirror, tip, &Signers::read(mirror, file)?)?),
+            Some(file) => Some(SignedHistory::judge(mirror, tip, &Signers::read(mirror, file)?)?),
             None => None,
         };
         Ok(Self { history, rules: settings.rules.clone() })

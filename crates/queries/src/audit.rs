@@ -594,7 +594,7 @@ impl AuditPlanner<'_> {
             expected: record.seconds().map(Duration::from_secs_f64),
             task,
         };
-        let (id, attested) = (call_identity(record), self.attestations.of(record));
+        let (id, attested) = (call_identity(record), self.attestations.find_attesters(record));
         Ok(PlannedAudit { call, id, attested, depth, nondeterministic })
     }
 

@@ -270,7 +270,7 @@ pub(super) fn add_attested(calls: &mut [PageCall], all: &Attestations, index: &P
         let Some(Record::Call(record)) = index.subject(&call.name).map(|it| it.record) else {
             continue;
         };
-        let attested = all.of(record);
+        let attested = all.find_attesters(record);
         let Attested { by, host_kinds } = &attested;
         let is_own = by.differing.is_empty() && by.agreeing == [Attester::Here];
         let is_usual = by.all() == 0 || is_own && host_kinds.all() <= 1;
