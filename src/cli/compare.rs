@@ -184,7 +184,7 @@ impl CompareMedians {
         match (&self.of.at[..], &self.by) {
             ([] | [_], Some(by)) => {
                 let (evaluation, table) = self.of.table(dir)?;
-                let exit = self.print(&by.of(&table), [""; 2], out)?;
+                let exit = self.print(&by.median_tables(&table), [""; 2], out)?;
                 say_unknown(&[(&evaluation, &table)]);
                 Ok(if table.extent.has_unknown_points { exit_if_done(exit) } else { exit })
             }
@@ -210,7 +210,7 @@ impl CompareMedians {
         match (&files[..], &self.by) {
             ([file], Some(by)) => {
                 let table = read_table_file(file)?;
-                self.print(&by.of(&table), [""; 2], out)
+                self.print(&by.median_tables(&table), [""; 2], out)
             }
             ([old, new], None) => {
                 let tables = [read_table_file(old)?, read_table_file(new)?];
@@ -293,7 +293,7 @@ fn exit_if_done(exit: Exit) -> Exit {
 }
 
 impl FactorLevels {
-    fn of<'a>(&'a self, table: &'a Frame) -> MedianTables<'a> {
+    fn median_tables<'a>(&'a self, table: &'a Frame) -> MedianTables<'a> {
         let levels = self.levels.each_ref().map(String::as_str);
         MedianTables::Levels { table, by: &self.name, levels }
     }

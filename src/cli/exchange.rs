@@ -293,7 +293,7 @@ impl Tool for Pull {
         let trust = self.trust(&mirror)?;
         let durability = if self.no_sync { Durability::Unsynced } else { Durability::Synced };
         let storage = Storage::inspect(&path, Unrecorded::Refuse)?;
-        let absent = AbsentStorage::of(&storage);
+        let absent = AbsentStorage::detect(&storage);
         // No storage is made for what cannot be reached.
         let branch = ResultsBranch::listed(&mirror).map_err(ResultsError::from)?;
         let storage = if self.dry_run { storage } else { storage.into_writable(durability)? };

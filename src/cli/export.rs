@@ -118,7 +118,7 @@ fn organization(text: &str) -> Result<Contributor, AttributionFault> {
 
 impl CrateArgs {
     /// The crate of a job, if one is wanted.
-    fn of<'a>(
+    fn find_crate<'a>(
         &self,
         records: (&'a Storage, &'a History),
         result: Subject<'a>,
@@ -210,7 +210,7 @@ impl ExportResults {
         for result in results {
             let subject = packer.find(&result.display().to_string())?;
             let subject = if self.run_crate.wanted { job_of(&history, subject) } else { subject };
-            run_crate = self.run_crate.of((storage, &history), subject)?;
+            run_crate = self.run_crate.find_crate((storage, &history), subject)?;
             if run_crate.is_some() {
                 packer.add_inputs(subject, self.run_crate.inputs)?;
             }

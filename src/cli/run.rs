@@ -359,7 +359,7 @@ impl Run {
         };
         let session = match opened {
             Ok(storage) => {
-                let absent = AbsentStorage::of(&storage);
+                let absent = AbsentStorage::detect(&storage);
                 if absent.is_some() && !self.dry_run {
                     // An input that cannot be a value must not make a storage.
                     bound.check_directories()?;

@@ -122,7 +122,7 @@ pub(super) struct AbsentStorage {
 
 impl AbsentStorage {
     /// Describes the place of a storage that was opened for reading; `None` if the storage was there.
-    pub(super) fn of(storage: &Storage) -> Option<Self> {
+    pub(super) fn detect(storage: &Storage) -> Option<Self> {
         if storage.availability().was_there() {
             return None;
         }
