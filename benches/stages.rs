@@ -63,7 +63,7 @@ fn jobs() -> NonZeroUsize {
 
 impl World {
     /// The one with so many calls, made when it is asked for first.
-    fn of(calls: usize) -> &'static Self {
+    fn with_calls(calls: usize) -> &'static Self {
         static WORLDS: Mutex<BTreeMap<usize, &'static World>> = Mutex::new(BTreeMap::new());
         WORLDS.lock().unwrap().entry(calls).or_insert_with(|| {
             let directory = place().join(calls.to_string());
@@ -121,14 +121,14 @@ impl Drop for Removed {
 
 #[divan::bench(args = calls(), sample_count = 5, sample_size = 1)]
 fn load(bencher: Bencher<'_, '_>, calls: usize) {
-    let World { directory, .. } = World::of(calls);
+    let World { directory, .. } = World::with_calls(calls);
     let load = || load::task(directory, Uncommitted::Refuse, None).unwrap();
     bencher.counter(ItemsCount::new(calls)).bench(load);
 }
 
 #[divan::bench(args = calls(), sample_count = 5, sample_size = 1)]
 fn load_a_commit(bencher: Bencher<'_, '_>, calls: usize) {
-    let World { directory, .. } = World::of(calls);
+    let World { directory, .. } = World::with_calls(calls);
     bencher
         .counter(ItemsCount::new(calls))
         .bench(|| load::task_at(directory, "HEAD", None).unwrap());
@@ -136,7 +136,7 @@ fn load_a_commit(bencher: Bencher<'_, '_>, calls: usize) {
 
 #[divan::bench(args = calls(), sample_count = 20, sample_size = 1)]
 fn load_from_the_cache(bencher: Bencher<'_, '_>, calls: usize) {
-    let World { directory, .. } = World::of(calls);
+    let World { directory, .. } = World::with_calls(calls);
     let cache = Cache::at(place().join("cache"));
     // What has just been written is racy.
     std::thread::sleep(std::time::Duration::from_secs(2));
@@ -147,35 +147,35 @@ fn load_from_the_cache(bencher: Bencher<'_, '_>, calls: usize) {
 
 #[divan::bench(args = calls(), sample_count = 20, sample_size = 1)]
 fn plan(bencher: Bencher<'_, '_>, calls: usize) {
-    let world = World::of(calls);
+    let world = World::with_calls(calls);
     bencher.counter(ItemsCount::new(calls)).bench(|| Plan::new(&world.task));
 }
 
 #[divan::bench(args = calls(), sample_count = 3, sample_size = 1)]
 fn cold_without_processes(bencher: Bencher<'_, '_>, calls: usize) {
-    World::of(calls).cold(bencher, Durability::Unsynced, &Fake(concatenate));
+    World::with_calls(calls).cold(bencher, Durability::Unsynced, &Fake(concatenate));
 }
 
 #[divan::bench(args = calls(), sample_count = 3, sample_size = 1)]
 fn cold(bencher: Bencher<'_, '_>, calls: usize) {
-    World::of(calls).cold(bencher, Durability::Unsynced, &Local::new(jobs(), None));
+    World::with_calls(calls).cold(bencher, Durability::Unsynced, &Local::new(jobs(), None));
 }
 
 #[divan::bench(args = calls(), sample_count = 3, sample_size = 1)]
 fn cold_flushed(bencher: Bencher<'_, '_>, calls: usize) {
-    World::of(calls).cold(bencher, Durability::Synced, &Local::new(jobs(), None));
+    World::with_calls(calls).cold(bencher, Durability::Synced, &Local::new(jobs(), None));
 }
 
 #[divan::bench(args = calls(), sample_count = 3, sample_size = 1)]
 fn cold_isolated(bencher: Bencher<'_, '_>, calls: usize) {
     let sandbox = Sandbox::with_program(env!("CARGO_BIN_EXE_ce").into());
     let executor = Local::new(jobs(), Some(sandbox));
-    World::of(calls).cold(bencher, Durability::Unsynced, &executor);
+    World::with_calls(calls).cold(bencher, Durability::Unsynced, &executor);
 }
 
 #[divan::bench(args = calls(), sample_count = 10, sample_size = 1)]
 fn warm(bencher: Bencher<'_, '_>, calls: usize) {
-    let world = World::of(calls);
+    let world = World::with_calls(calls);
     let storage = Removed(world.fresh());
     let evaluate = || world.evaluate(&storage.0, Durability::Unsynced, &Fake(concatenate));
     evaluate();
@@ -196,7 +196,7 @@ fn large() -> &'static Path {
 }
 
 fn storage() -> Storage {
-    let storage = World::of(1).fresh();
+    let storage = World::with_calls(1).fresh();
     Storage::open(&storage, Unrecorded::Adopt, Durability::Unsynced).unwrap()
 }
 

@@ -18,7 +18,7 @@ pub(crate) struct Hints {
 
 impl Hints {
     /// Returns the advice of a variant.
-    pub(crate) fn of(&self, owner: &str, variant: &str) -> Option<Vec<String>> {
+    pub(crate) fn find(&self, owner: &str, variant: &str) -> Option<Vec<String>> {
         let others = || self.of_others.get(owner).cloned();
         match self.of_variants.get(&(owner.to_owned(), variant.to_owned())) {
             Some(hint) => hint.clone(),
@@ -33,13 +33,13 @@ impl Hints {
         others: &BTreeMap<String, Vec<TokenTree>>,
     ) {
         let texts = |tokens: &[TokenTree]| {
-            let mut found = Texts::of(tokens).sentences();
+            let mut found = Texts::from_tokens(tokens).sentences();
             let (mut left, mut seen) = (calls(tokens), BTreeSet::new());
             while let Some(name) = left.pop() {
                 if let Some((name, body)) = others.get_key_value(&name)
                     && seen.insert(name)
                 {
-                    found.extend(Texts::of(body).sentences());
+                    found.extend(Texts::from_tokens(body).sentences());
                     left.append(&mut calls(body));
                 }
             }
@@ -246,9 +246,9 @@ fn an_error_explains_each_of_its_variants_by_name() {
     let source = "impl Explain for One { fn exit(&self) -> Exit { match self { Self::A => a(), _ => b() } } }
         impl Explain for Two { fn hint(&self) -> Hint { Some(match self { Self::A => match a { _ => b() } }) } }
         impl Three { fn other(&self) -> u8 { match self { _ => 1 } } }";
-    assert_eq!(with_wildcards(&super::tokens::of(source)), ["One".to_owned()].into());
+    assert_eq!(with_wildcards(&super::tokens::parse(source)), ["One".to_owned()].into());
     let files = super::program();
-    let found = files.values().flat_map(|text| with_wildcards(&super::tokens::of(text)));
+    let found = files.values().flat_map(|text| with_wildcards(&super::tokens::parse(text)));
     let found = found.filter(|owner| !WITH_WILDCARDS.contains(&owner.as_str()));
     assert_eq!(found.collect::<Vec<_>>(), Vec::<String>::new());
 }

@@ -125,7 +125,7 @@ fn a_cause_is_a_field_of_another_error_and_passed_on_by_none() {
         #[error("six")]
         struct Same;
         struct Word;"#;
-    let tokens = super::tokens::of(source);
+    let tokens = super::tokens::parse(source);
     let found = causes([&tokens].into_iter(), &["Advising".to_owned()].into());
     assert_eq!(found, ["Fault", "Inner"].map(str::to_owned).into());
 }

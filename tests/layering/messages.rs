@@ -138,7 +138,7 @@ fn messages(files: &BTreeMap<String, String>) -> BTreeMap<String, Vec<Message>> 
         .iter()
         .filter(is_tested)
         .map(|(name, text)| {
-            (name, tokens::of(text.split("#[cfg(test)]\nmod tests").next().unwrap()))
+            (name, tokens::parse(text.split("#[cfg(test)]\nmod tests").next().unwrap()))
         })
         .collect();
     let hints: Hints = advice(files.values());
@@ -155,10 +155,10 @@ fn messages(files: &BTreeMap<String, String>) -> BTreeMap<String, Vec<Message>> 
             advice: if error.has_advice {
                 Some(Vec::new())
             } else {
-                hints.of(&error.owner, &error.variant)
+                hints.find(&error.owner, &error.variant)
             },
         });
-        let literals = Texts::of(tokens).messages();
+        let literals = Texts::from_tokens(tokens).messages();
         let literals = literals.into_iter().map(|text| Message::of_literal(&text));
         for message in errors.chain(literals) {
             if has_words(&message.text) && !of_module.contains(&message) {
@@ -209,7 +209,7 @@ fn messages_are_listed_and_keep_the_rules() {
     assert_eq!(gone, [""; 0], "no message has these parts");
     let declared: BTreeSet<String> = program()
         .values()
-        .flat_map(|text| tokens::errors(&tokens::of(text)))
+        .flat_map(|text| tokens::errors(&tokens::parse(text)))
         .map(|error| error.owner)
         .collect();
     let gone = COMPOSED.iter().map(|(name, _)| *name).filter(|it| !declared.contains(*it));

@@ -3,7 +3,7 @@
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 
 /// The tokens of a source.
-pub(crate) fn of(text: &str) -> Vec<TokenTree> {
+pub(crate) fn parse(text: &str) -> Vec<TokenTree> {
     text.parse::<TokenStream>().unwrap().into_iter().collect()
 }
 
@@ -136,7 +136,7 @@ pub(crate) struct Texts(Vec<(Vec<String>, String)>);
 
 impl Texts {
     /// All but those that are compared, looked up or elements of a list.
-    pub(crate) fn of(tokens: &[TokenTree]) -> Self {
+    pub(crate) fn from_tokens(tokens: &[TokenTree]) -> Self {
         let mut texts = Self(Vec::new());
         texts.add(tokens, &[], false);
         texts

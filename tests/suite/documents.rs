@@ -306,7 +306,7 @@ fn what_needs_something_is_left_out_and_what_follows_it_is_typed_where_it_should
     let left = |commands: &[&str]| {
         let mut steps = commands.iter().map(|command| step(command)).collect();
         let lacks = |command: &str| {
-            command.contains("gnuplot").then(|| Lack::of("gnuplot")).into_iter().collect()
+            command.contains("gnuplot").then(|| Lack::from_name("gnuplot")).into_iter().collect()
         };
         let (lacks, first) = leave_out(&mut steps, lacks);
         let left: Vec<String> = steps.into_iter().map(|step| step.command).collect();

@@ -56,7 +56,7 @@ pub(crate) struct Lack {
 }
 
 impl Lack {
-    pub(crate) fn of(what: &str) -> Self {
+    pub(crate) fn from_name(what: &str) -> Self {
         let known = PROGRAMS.iter().find(|(program, _)| *program == what);
         Self { what: what.to_owned(), packages: known.map_or("", |(_, packages)| packages) }
     }
@@ -116,13 +116,13 @@ pub(crate) fn needs(programs: &[&str]) {
 
 /// Skips the test, since something is not there.
 pub(crate) fn without(what: &str) -> ! {
-    let lacks = BTreeSet::from([Lack::of(what)]);
+    let lacks = BTreeSet::from([Lack::from_name(what)]);
     panic::resume_unwind(Box::new(Skipped { lacks, parts: Vec::new() }));
 }
 
 /// Notes that the test of this thread is skipped, wholly or in part, since something is not there.
 pub(crate) fn lacks(what: &str) {
-    LACKING.with_borrow_mut(|skipped| skipped.lacks.insert(Lack::of(what)));
+    LACKING.with_borrow_mut(|skipped| skipped.lacks.insert(Lack::from_name(what)));
 }
 
 /// Notes that a part of the test of this thread was not run.
@@ -136,9 +136,9 @@ pub(crate) fn lacks_for(part: String, lacks: BTreeSet<Lack>) {
 /// Returns those of the programs that are not there.
 #[track_caller]
 pub(crate) fn lacking(programs: &[&str]) -> BTreeSet<Lack> {
-    let unknown = programs.iter().find(|name| Lack::of(name).packages.is_empty());
+    let unknown = programs.iter().find(|name| Lack::from_name(name).packages.is_empty());
     assert_eq!(unknown, None, "a program that PROGRAMS does not have");
-    programs.iter().filter(|name| !is_there(name)).map(|name| Lack::of(name)).collect()
+    programs.iter().filter(|name| !is_there(name)).map(|name| Lack::from_name(name)).collect()
 }
 
 /// The programs whose names are words of a text.

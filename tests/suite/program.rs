@@ -58,7 +58,7 @@ impl Running {
         let pid = Pid::from_child(&child);
         let (sender, output) = mpsc::channel();
         thread::spawn(move || sender.send(child.wait_with_output().unwrap()));
-        Self { pid, output, asked: Asked::of(command) }
+        Self { pid, output, asked: Asked::from_command(command) }
     }
 
     pub(crate) fn signal(&self, signal: Signal) {

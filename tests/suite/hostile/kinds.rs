@@ -57,7 +57,7 @@ impl Kind {
     }
 
     /// Returns the kind of the entry in a place.
-    fn of(path: &Path) -> Option<Self> {
+    fn from_path(path: &Path) -> Option<Self> {
         let kind = path.symlink_metadata().ok()?.file_type();
         Some(match () {
             () if kind.is_file() => File,
@@ -94,7 +94,9 @@ fn places(lab: &Lab) -> Vec<(PathBuf, Kind)> {
     let entries = walkdir::WalkDir::new(&storage).min_depth(1).sort_by_file_name();
     let known = entries.into_iter().map(|entry| entry.unwrap().into_path());
     let mut places: Vec<(PathBuf, Kind)> = known
-        .map(|path| (path.strip_prefix(&storage).unwrap().to_owned(), Kind::of(&path).unwrap()))
+        .map(|path| {
+            (path.strip_prefix(&storage).unwrap().to_owned(), Kind::from_path(&path).unwrap())
+        })
         .collect();
     let version = format!("c_mul/{}", super::version(lab, "c_mul"));
     let call = "0123456789ab_0123456789ab";
@@ -240,7 +242,7 @@ fn a_run_goes_on_or_says_what_to_try() {
             lab.copy("stock", "storage");
             drop(fs::remove_dir_all(lab.path("cache")));
             let path = lab.path("storage").join(place);
-            match Kind::of(&path) {
+            match Kind::from_path(&path) {
                 Some(Directory) => fs::remove_dir_all(&path).unwrap(),
                 Some(_) => fs::remove_file(&path).unwrap(),
                 None => {}

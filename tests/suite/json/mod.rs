@@ -57,7 +57,7 @@ const DOCUMENTS: [&str; 6] = ["check", "export", "pull", "push", "show", "status
 
 impl Asked {
     /// Returns the output that a command asks one of the programs for, also by way of another program that starts it.
-    pub(crate) fn of(command: &Command) -> Option<Self> {
+    pub(crate) fn from_command(command: &Command) -> Option<Self> {
         let words = [command.get_program()].into_iter().chain(command.get_args());
         let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
         let programs = [env!("CARGO_BIN_EXE_ce"), env!("CARGO_BIN_EXE_ce-run")];

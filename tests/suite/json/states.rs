@@ -28,7 +28,7 @@ impl PrintedJson {
     fn ce(&mut self, lab: &Lab, exit: i32, parts: [&[&str]; 2]) {
         let mut command = lab.command("ce");
         command.args(parts.concat());
-        let Asked { definition, .. } = Asked::of(&command).unwrap();
+        let Asked { definition, .. } = Asked::from_command(&command).unwrap();
         let ran = lab.finish(&mut command).exit(exit);
         let values = Deserializer::from_str(&ran.stdout).into_iter::<Value>().map(Result::unwrap);
         self.0.entry(definition).or_default().extend(values);

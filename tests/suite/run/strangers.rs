@@ -57,7 +57,7 @@ fn is_first(pid: Pid) -> bool {
 
 impl Target {
     /// The process of a program, if there is one now.
-    fn of(self, program: Pid) -> Option<Pid> {
+    fn find_pid(self, program: Pid) -> Option<Pid> {
         // Another one may be idle.
         let executes =
             |pid: &Pid| is_launcher(*pid) && !children(*pid).into_iter().all(is_launcher);
@@ -112,7 +112,7 @@ fn while_executing(isolated: bool, is_worker: bool, target: Target, signal: Sign
     let run = Running::start(&mut lab.evaluation(options));
     assert_eq!(fifo.line(), "here", "{what}");
     let program = worker.as_ref().map_or(run.pid, |worker| worker.pid);
-    let Some(pid) = target.of(program) else { panic!("there is no such process: {what}") };
+    let Some(pid) = target.find_pid(program) else { panic!("there is no such process: {what}") };
     kill_process(pid, signal).unwrap();
     // The kernel keeps all signals of others but KILL from the first process of a namespace.
     if target == Target::Spawner || target == Target::Init && signal != Signal::KILL {
@@ -163,7 +163,7 @@ fn at_operation(at: usize, target: Target, signal: Signal) {
     let mut run = lab.evaluation(&["-j1"]);
     let run = Running::start(run.env("CE_FAULT", format!("{at}:STOP")));
     if run.comes_to_a_stop() {
-        if let Some(pid) = target.of(run.pid) {
+        if let Some(pid) = target.find_pid(run.pid) {
             kill_process(pid, signal).unwrap();
         }
         // Fails if it was killed.

@@ -53,8 +53,8 @@ impl Planner {
         let symbols = Symbols { task: &task, plan: &plan, tables: &self.tables };
         let calls = plan.calls().filter(|(call, _)| plan.computation(*call).is_some());
         let calls: Vec<String> =
-            calls.map(|(call, _)| symbols.of(Source::Output { call, number: 0 })).collect();
-        let outputs = plan.outputs().iter().map(|source| symbols.of(*source)).collect();
+            calls.map(|(call, _)| symbols.symbol_for(Source::Output { call, number: 0 })).collect();
+        let outputs = plan.outputs().iter().map(|source| symbols.symbol_for(*source)).collect();
         let planned = Planned { calls: calls.iter().cloned().collect(), outputs };
         assert_eq!(planned.calls.len(), calls.len(), "each call is planned once\n{text}");
         self.known.insert(text.to_owned(), planned.clone());
@@ -112,14 +112,14 @@ struct Symbols<'a> {
 }
 
 impl Symbols<'_> {
-    fn of(&self, source: Source) -> String {
+    fn symbol_for(&self, source: Source) -> String {
         let Self { task, plan, .. } = self;
         match source {
             Source::Input(input) => task.inputs[input.index()].to_string(),
             Source::Literal(literal) => self.literal(plan.literals()[literal.index()].as_str()),
             Source::Output { call, number } => match plan.call(call).operation {
                 Operation::Computation(id) => {
-                    let inputs = plan.inputs(call).iter().map(|source| self.of(*source));
+                    let inputs = plan.inputs(call).iter().map(|source| self.symbol_for(*source));
                     let name = &task.computations[id.index()].name;
                     format!("{name}({})[{number}]", inputs.collect::<Vec<_>>().join(" "))
                 }
@@ -147,7 +147,8 @@ impl Symbols<'_> {
         let columns: Vec<String> = columns.map(|it| it.shape.text().to_owned()).collect();
         let rows = sweep.rows().unwrap().iter().map(|(point, sources)| {
             let texts = point.values().map(|(name, text)| (name.to_owned(), text.to_string()));
-            let outputs: Vec<String> = sources.iter().map(|source| self.of(*source)).collect();
+            let outputs: Vec<String> =
+                sources.iter().map(|source| self.symbol_for(*source)).collect();
             row(&texts.collect(), &columns, &outputs)
         });
         rows.collect::<Vec<_>>().join("\n")
