@@ -61,8 +61,8 @@ pub(crate) fn make_dirs(path: &Path) -> Result<()> {
 }
 
 impl Disk {
-    /// Returns the path of an open directory that leads to another directory now, if there is one
-    /// among those that stay.
+    /// Returns the path of an open directory that leads to another directory now, if one of the directories that stay
+    /// does.
     pub(crate) fn moved(&self, stays: impl Fn(&[u8]) -> bool) -> Option<PathBuf> {
         // A look that is repeated closes open directories, so none is made while they are locked.
         let known: Vec<_> = {
@@ -394,7 +394,7 @@ impl Disk {
         }
     }
 
-    /// Walks through a directory; returns `None` if there is no directory of that name.
+    /// Walks through a directory. Returns `None` if no directory has that name.
     pub(crate) fn scan(&self, path: &Path, stop: &AtomicBool) -> Result<Option<Scan>> {
         self.retry(OnNotFound::Accept, |_| {
             let Some((top, _)) = self.open_directory(path)? else { return Ok(None) };
@@ -488,7 +488,7 @@ impl Disk {
         }
     }
 
-    /// Makes a directory of this run's own, and fills it. What was begun is begun anew.
+    /// Makes a directory of this run's own, and fills it. A retry starts over.
     fn filling<T>(&self, to: &Path, mut fill: impl FnMut() -> Result<T>) -> Result<T> {
         self.retry(OnNotFound::Accept, |again| {
             if again {

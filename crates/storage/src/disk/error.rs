@@ -89,7 +89,7 @@ pub enum StorageError {
     /// The contents of a file have changed since it was found.
     #[error("{} was changed or removed while it was needed", .0.display())]
     Changed(PathBuf),
-    /// Somebody asked to stop.
+    /// The user asked to stop.
     #[error("interrupted")]
     Interrupted,
     /// The outputs of a sweep cannot be put into one directory.
@@ -164,7 +164,7 @@ impl NoStorage {
 }
 
 impl StorageError {
-    /// Whether there is no storage, but may be one soon: nothing is in its place, or nothing yet that tells it is one.
+    /// Whether there is no storage, but may be one soon: its place is empty, or not recognisable as a storage yet.
     pub(crate) fn is_yet_to_be_made(&self) -> bool {
         matches!(self, Self::NoStorage { source, .. } if matches!(**source, NoStorage::Absent { .. }))
     }

@@ -96,7 +96,7 @@ pub(super) struct FileSystemKind {
     pub(super) is_on_network: bool,
     /// Writes of other hosts may be seen late. Where that is not known, collections and runs assume it.
     pub(super) may_show_late: bool,
-    /// Its hard links may lack properties that leases need. Only a trial can tell.
+    /// Its hard links may lack properties that leases need. Only a trial shows it.
     pub(super) may_lack_links: bool,
 }
 

@@ -124,7 +124,8 @@ impl Disk {
 
     /// Creates a file, and opens it for reading and writing.
     ///
-    /// It has the rights of `mode` that the group has, if the storage is shared, and else those that the umask leaves.
+    /// It has the rights of `mode` that the group has, if the storage is shared, and else the rights that the umask
+    /// leaves.
     pub(crate) fn create(&self, path: &Path, mode: u32) -> Result<File> {
         let flags = PLAIN | OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
         let open = |flags| {
@@ -169,7 +170,7 @@ impl Disk {
         if self.may_show_late() { file.sync_data() } else { Ok(()) }
     }
 
-    /// Writes a new file. What was begun is begun anew.
+    /// Writes a new file. A retry starts over.
     fn writing(&self, path: &Path, mut write: impl FnMut() -> Result<()>) -> Result<()> {
         self.retry(OnNotFound::Accept, |again| {
             if again {

@@ -1,4 +1,4 @@
-//! What a look at a file or directory shows, without its contents.
+//! Metadata of a file or directory, without its contents.
 
 use std::fs::File;
 use std::io;

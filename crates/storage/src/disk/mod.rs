@@ -144,7 +144,7 @@ impl Disk {
     ///
     /// # Errors
     ///
-    /// Fails if it is no directory, or may not be entered.
+    /// Fails if it is not a directory, or may not be entered.
     pub(crate) fn open(root: &Path) -> Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let opened = attempt("open the storage", root, || Ok(open(root, flags, Mode::empty())?));
@@ -282,7 +282,8 @@ impl Disk {
         self.attempt_again(doing, path, |_| act())
     }
 
-    /// Does the same with an operation whose argument says whether it was tried before: it may have been done all the same.
+    /// Does the same with an operation whose argument says whether it was tried before: an attempt that failed may have
+    /// been performed.
     fn attempt_again<T>(
         &self,
         doing: &'static str,

@@ -4,7 +4,7 @@
 //! It repeats an operation whose answer may be stale a few times within a second or two, and opens the directories anew by their
 //! paths. During an outage of the server, a run or a worker waits for a minute, and then continues.
 //!
-//! An operation that failed may have been performed all the same. So each attempt knows whether it is the first one.
+//! An operation that failed may have been performed nevertheless. So each attempt knows whether it is the first one.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
@@ -110,7 +110,8 @@ pub(crate) fn open_created(path: &Path) -> Result<Disk> {
     })
 }
 
-/// Does something until it is done, or there is no use in trying again. The argument of `act` says whether it was tried before.
+/// Repeats an operation until it succeeds, or another attempt would be futile. The argument of `act` says whether it
+/// was tried before.
 ///
 /// Without a disk, nothing is known but that an answer may be old.
 pub(super) fn retry<T>(
@@ -185,7 +186,7 @@ impl Disk {
         self.directories.write().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// Does something until it is done, or there is no use in trying again.
+    /// Repeats an operation until it succeeds, or another attempt would be futile.
     pub(super) fn retry<T>(
         &self,
         on_not_found: OnNotFound,
@@ -312,7 +313,7 @@ impl Listings {
         lock(&self.0).changes
     }
 
-    /// Keeps what a directory has listed, unless something was forgotten since it was opened.
+    /// Caches the listing of a directory, unless something was forgotten since it was opened.
     fn insert(&self, dir: &Path, names: HashSet<OsString>, before: u64) {
         let mut known = lock(&self.0);
         if known.changes == before {
@@ -453,12 +454,12 @@ pub(super) struct Outages {
 }
 
 impl Outages {
-    /// Whether anybody waits for a storage that is away.
+    /// Whether a process waits for a storage that is away.
     pub(super) fn awaits(&self) -> bool {
         self.patience.get().is_some() && self.given_up.get().is_none()
     }
 
-    /// Notes that the storage is away, and tells that once. Returns since when it is.
+    /// Notes that the storage is away, and reports it once.
     pub(super) fn begin(&self, (patience, storage): &(Patience, PathBuf), why: &io::Error) {
         let mut since = lock(&self.since);
         if since.is_none() {
@@ -486,9 +487,9 @@ impl Disk {
         self.outages.patience.get().is_some_and(|(it, _)| it.stop.load(Ordering::Relaxed))
     }
 
-    /// Waits for the storage from now on whenever it is away. The user has named it like this.
+    /// Waits for the storage from now on whenever it is away. `shown` is the user's name for it.
     pub(crate) fn wait_with(&self, patience: Patience, shown: PathBuf) {
-        // The first patience counts: a process that has begun to wait goes on.
+        // The first patience counts: a process that has begun to wait keeps it.
         let _is_first = self.outages.patience.set((patience, shown)).is_ok();
     }
 

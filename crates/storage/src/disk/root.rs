@@ -215,7 +215,7 @@ impl Root {
     ///
     /// # Errors
     ///
-    /// Fails if the disk does; then none of it may have reached the disk.
+    /// Fails if the disk does. Then possibly nothing has reached the disk.
     pub(crate) fn flush(&self) -> Result<()> {
         let paths = self.unsynced.take();
         if paths.is_empty() {
@@ -248,7 +248,7 @@ pub enum Durability {
 pub(crate) struct Unsynced {
     sync: Durability,
     paths: Mutex<HashSet<PathBuf>>,
-    /// When the flush began that goes on.
+    /// The beginning of the current flush.
     flushing: Mutex<Option<Instant>>,
 }
 
@@ -303,7 +303,7 @@ impl Unsynced {
     }
 }
 
-/// The part of a path below a root, as a name; `None` if the path is not below it, or is no UTF-8.
+/// The part of a path below a root, as a name; `None` if the path is not below it, or is not UTF-8.
 fn name_inside(path: &Path, root: &Path) -> Option<String> {
     path.strip_prefix(root).ok().and_then(Path::to_str).map(str::to_owned)
 }

@@ -207,7 +207,7 @@ impl Removal<'_> {
         Pins::new(self.storage).has(&self.entry)
     }
 
-    /// Whether somebody may pin it meanwhile: it is a call that keeps its record.
+    /// Whether it may be pinned meanwhile: it is a call that keeps its record.
     pub fn may_be_pinned(&self) -> bool {
         self.kind == RemovalKind::Eviction && matches!(self.entry, Entry::Call(_))
     }
@@ -243,7 +243,8 @@ impl Removal<'_> {
         Ok(away)
     }
 
-    /// Restores the result: its files, and its record, or that a call is not away. Beside the outputs of a job, a mark means nothing.
+    /// Restores the result: its files, and its record or, for an evicted call, its state as present. A mark beside the
+    /// outputs of a job is ignored.
     pub fn restore(mut self) -> Result<()> {
         self.moved.put_back()?;
         let Self { storage, entry, record, kind, .. } = &self;
@@ -371,7 +372,7 @@ impl Maintenance<'_> {
     }
 }
 
-/// Files that were moved away. Those that were not discarded are moved back in the end.
+/// Files that were moved away. Files that are not discarded are moved back in the end.
 #[derive(Debug)]
 pub(super) struct MovedFiles<'a> {
     storage: &'a Storage,
@@ -417,12 +418,12 @@ impl<'a> MovedFiles<'a> {
 
 impl Drop for MovedFiles<'_> {
     fn drop(&mut self) {
-        // Without a record, a file is only hashed again; beside outputs that are here, a mark means nothing.
+        // Without a record, a file is only hashed again; a mark beside outputs that are here is ignored.
         drop(self.put_back());
     }
 }
 
-/// Finds what was recorded since it looked last; at first, everything.
+/// Finds records that are new since its last look; at first, all records.
 #[derive(Debug)]
 pub struct RecordWatch<'a> {
     storage: &'a Storage,
@@ -460,7 +461,7 @@ impl<'a> RecordWatch<'a> {
         Self { storage, listed, suspended, returned }
     }
 
-    /// Returns the records that are new since the last look, but for results that are known.
+    /// Returns the records that are new since the last look, except of known results.
     pub fn look(&mut self, is_known: impl Fn(&Entry) -> bool) -> Result<NewRecords> {
         let mut entries = Vec::new();
         let mut returned = std::mem::take(&mut self.returned);

@@ -1,4 +1,5 @@
-//! What repositories know a storage by: a random id, so that a repository can tell its storage from another one at the same path.
+//! The identity of a storage: a random id, by which a repository distinguishes its storage from another one at the same
+//! path.
 
 use std::fmt;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! Maintenance of a storage: listing, checking, repairing and collecting its contents.
 //!
-//! This file has what a collection keeps: pinned results with everything that they were made from, and the repositories whose
-//! tasks use the storage.
+//! This file lists the results that a collection keeps: pinned results with everything that they were made from, and
+//! the repositories whose tasks use the storage.
 
 mod collect;
 mod identity;

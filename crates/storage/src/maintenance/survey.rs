@@ -194,7 +194,7 @@ impl<'a> Survey<'a> {
         Ok(marked)
     }
 
-    /// Returns the marks of results that are away, but for those beside a record.
+    /// Returns the marks of results that are away, except marks beside a record.
     pub fn lost_markers(&self) -> Result<Vec<Finding>> {
         let mut lost = Vec::new();
         for prefix in ["c_", "t_"] {
@@ -631,7 +631,7 @@ fn of_version(rest: &[&str]) -> Expected {
         [OWNER] => File,
         [QUARANTINE, ..] => Closed,
         [room] if is_number(room) => Directory,
-        // A value, unless its name goes on.
+        // A value, unless its name has more parts.
         [room, .., last] if is_number(room) => {
             if is_value(last) {
                 Any

@@ -108,7 +108,7 @@ pub enum VerifyError {
     /// The storage could not be read, or a repair not be written.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// There is no record of the name to begin at.
+    /// The name to begin at has no record.
     #[error("there is no record {0}")]
     NoRecord(String),
 }
@@ -175,7 +175,7 @@ pub fn verify(
     let bytes = promises.iter().map(|it| it.digest.total()).fold(0, u64::saturating_add);
     observe(VerifyEvent::Begun { bytes });
     let mut damaged = Vec::new();
-    // A file that could not be looked at. That is no damage.
+    // A file that could not be looked at. This is not damage.
     let mut leased = None;
     // The damage of the files of one record, and the next job.
     let mut found = Vec::new();
@@ -314,7 +314,7 @@ fn check(
         let other = sender.clone();
         match thread::Builder::new().spawn_scoped(scope, move || check_all(other)) {
             Ok(_) => drop(sender),
-            // What it finds is told at the end.
+            // Its findings are reported at the end.
             Err(_) => check_all(sender),
         }
         let mut waiting = BTreeMap::new();

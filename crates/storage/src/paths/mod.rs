@@ -37,7 +37,7 @@ use ce_model::task::{Computation, Task};
 /// The directory of task inputs.
 pub(super) const TASK_INPUTS: &str = "tinputs";
 
-/// The room, among task inputs, of what commits had that tasks have read.
+/// The room, among task inputs, of files and directories of commits that tasks have read.
 pub(super) const COMMITS: &str = "commits";
 
 /// The directory of tables.
@@ -58,10 +58,10 @@ pub(super) const QUARANTINE: &str = "aside";
 /// The directory of the records of repositories.
 pub(super) const REPOSITORIES: &str = "repositories";
 
-/// The record of what repositories know the storage by.
+/// The record with the storage's id.
 pub(super) const IDENTITY: &str = "repositories/storage";
 
-/// The directory of what detached runs print.
+/// The directory of the logs of detached runs.
 pub(super) const RUN_LOGS: &str = "runs";
 
 /// The directory of the private directories of runs.
@@ -339,7 +339,7 @@ fn place(directory: &str, contents: &Blake3, ending: &str) -> String {
     format!("{directory}/{shard}/{rest}{ending}")
 }
 
-/// The directory of revocations: what somebody says is wrong.
+/// The directory of revocations: statements that results are wrong.
 pub(crate) const REVOKED: &str = "revoked";
 
 /// The directory of the revocations of a result.
@@ -352,7 +352,8 @@ pub(crate) fn revocation(entry: &Entry, contents: &Blake3) -> String {
     format!("{}/{}.json", revocations(entry), contents.full())
 }
 
-/// The result that a revocation of this name is about, and the contents that it must have; `None` if it is no such name.
+/// The result that a revocation of this name is about, and the contents that it must have; `None` if it is not the name
+/// of one.
 pub fn of_revocation(name: &str) -> Option<(Entry, Blake3)> {
     let (record, contents) = name.strip_prefix(REVOKED)?.strip_prefix('/')?.rsplit_once('/')?;
     let entry = Entry::of_record(&format!("{record}.json"))?;
@@ -518,7 +519,7 @@ impl ResultName {
         format!("{}/{WORK}", self.suspended_own())
     }
 
-    /// Where earlier versions have made that directory. Its path is known to what the call has started elsewhere.
+    /// The place of that directory in earlier versions. Processes that the call has started elsewhere know its path.
     pub(crate) fn earlier_work(&self) -> String {
         format!("{}/{WORK}", self.suspended_place())
     }
@@ -540,7 +541,7 @@ impl ResultName {
         let mut end = 0;
         for part in rest.split('/') {
             end += part.len();
-            // The name goes on in directories that end in an underscore.
+            // After a directory that ends in an underscore, the name has more parts.
             if part == "_" || !part.ends_with('_') {
                 break;
             }
@@ -586,7 +587,7 @@ impl RunName {
         format!("{}/{scheduler}", self.directory())
     }
 
-    /// The file that says what a worker is.
+    /// The file with the record of a worker.
     pub(crate) fn worker_record(&self) -> String {
         format!("{}/worker.json", self.directory())
     }

@@ -44,8 +44,8 @@ pub(crate) const DIGITS: [Digits; 2] = [Digits::Short, Digits::Full];
 /// An input that is not known, in a name.
 const UNKNOWN: &str = "???";
 
-/// The common part of the names of all outputs of a call, a job or a table: everything but the output's
-/// number. It never leads out of the storage: a text of a record or a repository that would is no name.
+/// The common part of the names of all outputs of a call, a job or a table: everything but the output's number. It
+/// never leads out of the storage: a text of a record or a repository that would is not a name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ResultName {
     /// The directory of all results of a version.
@@ -197,7 +197,7 @@ impl ResultName {
         self.room(AWAY)
     }
 
-    /// The name of what the call has printed.
+    /// The name of the call's log.
     pub fn log(&self) -> String {
         self.room(LOGS)
     }
@@ -263,7 +263,7 @@ pub(crate) fn linked<'a>(name: &str, target: &'a str) -> Option<&'a str> {
 }
 
 /// Splits the name of a file or directory into the name of a value, and a path in the value if it is a member. The name
-/// of a task input has three parts. The name of an output ends at the first part that does not go on.
+/// of a task input has three parts. The name of an output ends at the first part without a final underscore.
 pub fn split_member(name: &str) -> (&str, Option<&str>) {
     let mut ends = name.match_indices('/').map(|(at, _)| at);
     let end = match name.get(..2) {
@@ -278,7 +278,7 @@ pub fn split_member(name: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Whether a directory with this name is a value, and not one that names go on in: see [`join`].
+/// Whether a directory with this name is a value, and not a part of longer names: see [`join`].
 pub(crate) fn is_value(name: &str) -> bool {
     let last = name.rsplit('/').next().unwrap_or(name);
     last == "_" || !last.ends_with('_')
@@ -429,7 +429,7 @@ impl ResultName {
     /// The rooms of a version's directory that have a file for a call, except rooms of outputs.
     const ROOMS: [&str; 5] = [RECORDS, LOG, FAILED, LEASES, SUSPENDED];
 
-    /// The call that a file of the storage belongs to: an output, a record, a log, or what is left of a failure.
+    /// The call that a file of the storage belongs to: an output, a record, a log, or the remains of a failure.
     pub fn of_call_file(name: &str) -> Option<Self> {
         let [owner, version, room, file] = name.splitn(4, '/').collect::<Vec<_>>()[..] else {
             return Self::of_call(name);

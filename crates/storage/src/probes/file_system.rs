@@ -401,7 +401,7 @@ fn watch(disk: &Disk, place: &Path, replace: impl Fn() -> Result<()>) -> Result<
     Ok((moves, gaps?))
 }
 
-/// Watches a file. Returns the number of times that there was none.
+/// Watches a file. Returns the number of times that it was absent.
 fn look(disk: &Disk, place: &Path, over: &AtomicBool) -> Result<usize> {
     let mut gaps = 0;
     loop {

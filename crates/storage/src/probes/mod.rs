@@ -1,8 +1,8 @@
 //! Probes of the abilities of the file system and of the host that the storage needs.
 //!
-//! Each file has one topic: a measurement, by the operations of `disk` where there is one, and a
-//! pure function that says what the result means. So broken file systems can be tested without
-//! having any. Probes work in the private directory of a run, and leave no files.
+//! Each file has one topic: a measurement, by operations of `disk` where possible, and a pure function that interprets
+//! the result. So broken file systems can be tested without having any. Probes work in the private directory of a run,
+//! and leave no files.
 
 mod file_system;
 mod permissions;
@@ -196,7 +196,7 @@ impl ProbeSite {
         text.replace(&self.run, &format!("{RUNS}/RUN"))
     }
 
-    /// Removes the private directory, and those that were created for it and are empty.
+    /// Removes the private directory, and the empty directories that were created for it.
     fn clear(&self) -> Result<()> {
         let removed = self.dir.as_deref().map_or(Ok(()), |dir| self.disk.remove_tree(dir));
         // Another run may use them now.

@@ -223,7 +223,7 @@ fn diagnose_clock(ahead: i64) -> Diagnosis {
 /// Default names of hosts.
 const NAMELESS: [&str; 4] = ["", "(none)", "localhost", "localhost.localdomain"];
 
-/// Probes whether runs on this host can tell that another one has died.
+/// Probes whether runs on this host can detect that another one has died.
 pub(super) fn processes(_: &ProbeSite) -> Diagnosis {
     diagnose_liveness(&CurrentRun::new().checks())
 }

@@ -1,10 +1,10 @@
 //! Earlier attempts at a call: failures, logs and tombstones, which are never used as results; and suspensions.
 //!
 //! A suspended call has a place that stays between its attempts, and a file in an index by which other commits find it.
-//! The place exists before an `exec` is started that knows it, and until its outputs are published. So what was started
-//! elsewhere is found again, even if any process dies at any moment. The file of the index is made first, and removed
-//! last: one that leads nowhere means nothing. The log of a suspended call has the logs of all its attempts, one after
-//! the other.
+//! The place exists before an `exec` is started that knows it, and until its outputs are published. So processes that
+//! were started elsewhere are found again, even if any process dies at any moment. The file of the index is made first,
+//! and removed last: one that leads nowhere is ignored. The log of a suspended call has the logs of all its attempts,
+//! one after the other.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -234,7 +234,7 @@ impl<'a> CallLogs<'a> {
         }))
     }
 
-    /// Returns the name of the file that keeps what a call has printed that is not being executed, if it has printed anything.
+    /// Returns the name of the log of a call that is not being executed, if it has printed anything.
     pub fn kept_log(&self, name: &ResultName) -> Result<Option<String>> {
         for log in [name.room(FAILED), name.log(), name.suspended_log()] {
             if self.storage.has(&log)? {
@@ -244,7 +244,7 @@ impl<'a> CallLogs<'a> {
         Ok(None)
     }
 
-    /// Returns the size of what a call has printed that has succeeded, in bytes; `None` without a plain file.
+    /// Returns the size of the log of a call that has succeeded, in bytes; `None` without a plain file.
     pub fn log_size(&self, name: &ResultName) -> Result<Option<u64>> {
         let log = self.storage.root.disk.metadata(&self.storage.root.path(&name.log()))?;
         Ok(log.filter(Metadata::is_file).map(|log| log.len()))
@@ -296,7 +296,7 @@ pub struct Suspension {
 pub enum FoundSuspension {
     /// It is to be continued.
     Same(Box<Suspension>),
-    /// It was begun with another isolation, and cannot be continued like this.
+    /// It was begun with another isolation, and cannot be continued with this one.
     Unlike(Box<Suspension>),
     /// The call is not suspended.
     Absent,
@@ -313,7 +313,8 @@ impl<'a> Suspensions<'a> {
         Self { storage }
     }
 
-    /// Whether a call may be suspended here. That none is is looked up once, so that others cost nothing.
+    /// Whether a call may be suspended here. If no call is, this is looked up once, so that later questions cost
+    /// nothing.
     pub fn may_exist(&self) -> Result<bool> {
         let absent = &self.storage.without_suspensions;
         if absent.load(Ordering::Relaxed) {
@@ -350,7 +351,7 @@ impl<'a> Suspensions<'a> {
         }))
     }
 
-    /// Returns a call like this one that is suspended for another commit, and not continued since it is not isolated.
+    /// Returns an equal call that is suspended for another commit, and not continued since it is not isolated.
     pub fn elsewhere(&self, call: Call<'_>) -> Result<Option<ResultName>> {
         let begin = suspension_key(call.version, call.inputs) + "-";
         let own = suspension_index(call.version, call.inputs, false);
@@ -456,7 +457,7 @@ impl<'a> Suspensions<'a> {
         root.disk.make_private_dir(&root.path(&name.suspended_work()))
     }
 
-    /// Waits until a place is on the disk: what was started may outlive this host.
+    /// Waits until a place is on the disk: the started processes may outlive this host.
     fn settle(&self, name: &ResultName, record: &SuspensionRecord) -> Result<()> {
         let root = &self.storage.root;
         let file = suspension_index(record.version(), &record.digests(), record.isolated);

@@ -2,9 +2,9 @@
 //!
 //! Outputs that differ go to quarantine, so that the user can compare them.
 //!
-//! The outputs of a result that is away were deliberately evicted: its record has their digests, and a new execution is compared
-//! with these. An empty file beside the record marks such a result. Without the marker, a missing output is one that the user has
-//! deleted. Beside outputs that are all here, it means nothing.
+//! The outputs of a result that is away were deliberately evicted: its record has their digests, and a new execution is
+//! compared with these. An empty file beside the record marks such a result. Without the marker, a missing output is
+//! one that the user has deleted. A marker beside outputs that are all here is ignored.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -37,7 +37,8 @@ impl Sealed<'_> {
         self.files.iter().map(|it| it.digest).collect()
     }
 
-    /// Compares the outputs with recorded ones. Those that differ are moved to quarantine, with the log; the others are discarded.
+    /// Compares the outputs with recorded ones. Outputs that differ are moved to quarantine, with the log; the others
+    /// are discarded.
     pub fn compare(self, recorded: &Outputs) -> Result<Vec<OutputDifference>> {
         let storage = self.stage.storage;
         let mut differing = Vec::new();
@@ -177,7 +178,7 @@ fn excerpt(bytes: &[u8]) -> Option<Option<String>> {
     is_text.then(|| Some(text.chars().take(2 * AROUND as usize).collect()))
 }
 
-/// Describes the difference of an entry that is no file with other contents.
+/// Describes the difference of an entry, unless it is a file with other contents.
 fn what(difference: &EntryDifference<'_>) -> &'static str {
     match difference.entries {
         [Some(_), None] => "was not made",
@@ -242,8 +243,8 @@ impl<'a> Evictions<'a> {
 }
 
 impl Sealed<'_> {
-    /// Makes all outputs visible, or none, like [`publish`](Self::publish); and none if they are not the recorded ones of
-    /// the same call, which may have another name.
+    /// Makes all outputs visible, or none, like [`publish`](Self::publish); but not if they differ from the recorded
+    /// ones of the same call, which may have another name.
     ///
     /// # Errors
     ///

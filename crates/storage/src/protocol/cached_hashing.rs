@@ -20,7 +20,7 @@ use ce_model::digest::Digest;
 pub(super) struct FileHasher {
     pub(super) cache: Option<Cache>,
     pub(super) stop: Arc<AtomicBool>,
-    /// The number of bytes of all expected files, and of those that were read or need not be.
+    /// The number of bytes of all expected files, and of files that were read or need not be.
     expected: AtomicU64,
     done: AtomicU64,
     /// The sizes of the task inputs in the storage, once they were listed.
@@ -34,7 +34,7 @@ pub(super) struct FileHasher {
 #[derive(Debug, Default)]
 struct KnownFiles {
     cached: HashMap<FileStat, Digest>,
-    /// Those that are still current, and new ones.
+    /// The digests that are still current, and new ones.
     current: Vec<(FileStat, Digest)>,
     /// Whether any is new.
     is_new: bool,
@@ -96,7 +96,7 @@ impl FileHasher {
         looked
     }
 
-    /// Returns the digest of a small file with this stat, if it is one of those that are looked at together and is cached.
+    /// Returns the cached digest of a small file with this stat, if the file is looked at together with others.
     fn small_digest(&self, stat: FileStat) -> Option<Digest> {
         let mut together = lock(&self.together);
         let known = together.as_mut()?;
@@ -127,8 +127,8 @@ impl FileHasher {
         Some(Published { digest, stamp: Stamp::Modified(metadata.modified_ns()) })
     }
 
-    /// Caches the recorded digest of a value of the storage if it is one of these files. `taken` is not before its stat
-    /// was taken.
+    /// Caches the recorded digest of a value of the storage if it is one of these files, unless it changed shortly
+    /// before `taken`, just before its stat was taken.
     pub(super) fn note_small_file(&self, seen: &ValueMetadata, taken: SystemTime, digest: Digest) {
         if let ValueMetadata::File(metadata) = seen
             && metadata.len() < digests::MIN_SIZE
@@ -553,7 +553,8 @@ mod tests {
 
     const OUTPUT: &str = "c_copy/1/00/2";
 
-    /// A storage that shows an output which is gone. What a network file system does by its caches, a directory does here that stays open.
+    /// A storage that shows an output which is gone. A directory that stays open simulates the caches of a network file
+    /// system.
     fn behind(is_on_network: bool) -> (TempDir, Storage, Published) {
         let dir = tempfile::tempdir().unwrap();
         let mut storage =

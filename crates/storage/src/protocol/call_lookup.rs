@@ -230,7 +230,8 @@ impl<'a> StoredCalls<'a> {
         ResultName::guess(&directory, inputs)
     }
 
-    /// Notes that a call has a record now, or will have none, regardless of who executed it: its name is reserved no more.
+    /// Releases the reserved name of a call: it has a record now, or will have none. It does not matter who executed
+    /// it.
     pub fn note_published(&self, name: &ResultName) {
         self.storage.reserved_names.release(name);
     }
@@ -323,7 +324,8 @@ impl<'a> StoredCalls<'a> {
             false if !is_archived => CallState::Hit(outputs),
             false if !self.storage.root.writable => CallState::Archived(outputs),
             true if self.storage.evictions().is_marked_away(name)? => CallState::Away(id, outputs),
-            // A deleted output is no damage: the user wants it computed again. Nor is an archive that cannot be unpacked.
+            // A deleted output is not damage: the user wants it computed again. An archive that cannot be unpacked is
+            // not damage, either.
             _ => CallState::Incomplete(Some(id), None),
         })
     }
@@ -527,7 +529,7 @@ impl<'a> StoredCalls<'a> {
         self.names(call, "outputs")
     }
 
-    /// The lines of a file of a call's computation, or what the only file of it declares in its place.
+    /// The lines of a file of a call's computation, or, if it has one file only, what this declares instead.
     fn names(&self, call: &ResultName, list: &str) -> Option<Vec<String>> {
         let owner =
             self.storage.records().read::<VersionRecord>(&format!("{}/{OWNER}", call.directory()));

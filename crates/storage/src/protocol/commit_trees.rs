@@ -1,5 +1,5 @@
-//! What the directories of commits were that tasks have read, so that results can be found by their inputs when Git does not have a commit any
-//! more: its history was rewritten, and its objects are gone.
+//! The contents of directories of commits that tasks have read. So results can be found by their inputs when Git has
+//! lost a commit: its history was rewritten, and its objects are gone.
 
 use super::{Input, Storage};
 use crate::disk::Result;
@@ -41,7 +41,7 @@ impl<'a> CommitTrees<'a> {
         Ok(Some(input).filter(|input| input.there))
     }
 
-    /// Records what the directory is that a task reads from a commit. Who may not write records nothing.
+    /// Records the digest of a directory that a task reads from a commit. Does nothing for a user who may not write.
     ///
     /// # Errors
     ///

@@ -96,7 +96,7 @@ impl TreeVersions {
         })
     }
 
-    /// The names that a call may have in the newest directories, and those that it has in older ones.
+    /// The names that a call may have in the newest directories, and the names that it has in older ones.
     fn names<'v>(
         &'v self,
         [room, own]: [&'v str; 2],
@@ -160,8 +160,8 @@ impl Versions {
         Err(StorageError::Collision(root.path(&last)))
     }
 
-    /// Returns the directory of a version: its own, or else a free one, which is taken. `None` if
-    /// another run was faster, or none is left.
+    /// Returns the directory of a version: its own, or else a free one, which is taken. `None` if another run was
+    /// faster, or no directory is free.
     fn find_directory(root: &Root, version: ComputationVersion<'_>) -> Result<Option<String>> {
         let mut free = None;
         for (at, directory) in version.directories().into_iter().enumerate() {
@@ -238,12 +238,12 @@ impl Versions {
         Ok(owns.or((seen > 0).then_some(true)))
     }
 
-    /// Forgets what was read of the versions of a computation's tree: there is another one now.
+    /// Clears the cached versions of a computation's tree: there is another one now.
     pub(super) fn forget(&self, version: ComputationVersion<'_>) {
         lock(&self.of_trees).remove(&notes(version.computation, version.tree));
     }
 
-    /// Forgets what was read of the versions of a computation's tree, unless it is certain that there is no other one by now.
+    /// Clears the cached versions of a computation's tree, unless it is certain that there is no new one.
     pub(super) fn refresh(&self, root: &Root, version: ComputationVersion<'_>) {
         let directory = notes(version.computation, version.tree);
         let Some((stat, taken)) = lock(&self.of_trees).get(&directory).map(|it| it.listed) else {
@@ -292,7 +292,7 @@ impl Versions {
 pub struct Equivalent {
     /// Its outputs.
     pub outputs: Outputs,
-    /// The location of these. Only those that are here can be taken over; of the others, the digests are known.
+    /// The location of these. Only outputs that are here can be taken over. Of others, the digests are known.
     pub whereabouts: OutputLocation,
     record: CallRecord,
 }

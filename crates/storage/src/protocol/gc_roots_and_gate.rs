@@ -70,8 +70,8 @@ impl<'a> RootRegistry<'a> {
         Ok(())
     }
 
-    /// Adds to what this run has announced. On a network file system, the size of all of it is in the name of a file: others
-    /// may see an older version of a file, but list all names.
+    /// Adds to the announcements of this run. On a network file system, their total size is in the name of a file:
+    /// others may see an older version of a file, but list all names.
     fn write(&self, text: &str) -> Result<()> {
         let (disk, directory) = (&self.storage.root.disk, self.storage.run.directory());
         let mut announced = lock(&self.storage.run.announced);

@@ -30,8 +30,8 @@ use ce_model::digest::Digest;
 /// The time without a heartbeat after which a run is taken for dead.
 pub(crate) const LEASE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The factor by which that is longer on a file system that may show a heartbeat late: NFS keeps what it has read of a directory
-/// for up to a minute.
+/// The factor for [`LEASE_TIMEOUT`] on a file system that may show a heartbeat late: NFS caches a directory for up to a
+/// minute.
 const ON_NETWORK: u32 = 3;
 
 /// The number of heartbeats in `LEASE_TIMEOUT`.
@@ -125,7 +125,7 @@ impl Holder {
     }
 }
 
-/// Whether this host can tell if a run is alive.
+/// Whether this host can determine if a run is alive.
 #[derive(Clone, Debug)]
 pub(crate) struct LivenessChecks {
     /// The name of the host.
@@ -157,7 +157,7 @@ pub(crate) struct CurrentRun {
     pub(super) earlier: Mutex<Vec<FileId>>,
     /// The collection that was last reported to the user.
     told: Mutex<Option<Holder>>,
-    /// The size of what it has announced, in bytes.
+    /// The size of its announcements, in bytes.
     pub(super) announced: Mutex<usize>,
     /// The inputs that it has announced together.
     pub(super) announced_inputs: Mutex<HashSet<Digest>>,
@@ -211,7 +211,7 @@ impl CurrentRun {
             let (sender, stop) = channel();
             let (disk, directory) = (Arc::clone(disk), directory.to_owned());
             let file = directory.join("run");
-            // Without the file there are no leases, which is harmless.
+            // Without the file, calls have no leases, which is harmless.
             drop(self.write_name(&disk, &file));
             write_heartbeat(&disk, &directory, 0);
             if disk.may_lack_links() {
@@ -289,8 +289,8 @@ impl CurrentRun {
         Ok(self.start_heartbeat(&root.disk, heartbeat.parent().unwrap_or(root.disk.root())))
     }
 
-    /// Whether another run is alive, as far as this host can tell. One is that cannot be looked at, until its heartbeat would have
-    /// stopped.
+    /// Whether another run is alive, as far as this host knows. A run that cannot be looked at counts as alive until
+    /// its heartbeat would have stopped.
     pub(crate) fn is_alive(&self, other: &RunName, disk: &Disk, directory: &Path) -> bool {
         let may_be_there = match disk.metadata(directory) {
             Ok(found) => found.is_some_and(|it| it.is_dir()),
@@ -309,7 +309,7 @@ impl CurrentRun {
         known.1.elapsed() < silence(disk)
     }
 
-    /// The abilities of this host to tell whether a run is alive.
+    /// The means of this host to determine whether a run is alive.
     pub(crate) fn checks(&self) -> LivenessChecks {
         let RunName { host, boot, namespace, .. } = &self.name;
         let nobody = RunName { process: i32::MAX.unsigned_abs(), ..self.name.clone() };

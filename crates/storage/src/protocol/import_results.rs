@@ -96,8 +96,8 @@ impl<'a> Importer<'a> {
         Ok(Import::New(AwayCall { storage: self.storage, record, name }))
     }
 
-    /// Writes the outputs of a call from elsewhere into a stage, and what it has printed: of a directory, its archive is given. They are durable after the next [`flush`](Storage::flush), and
-    /// may be published then.
+    /// Writes the outputs and the log of a call from elsewhere into a stage. A directory is given as an archive. They
+    /// are durable after the next [`flush`](Storage::flush), and may be published then.
     pub fn stage_import(
         &self,
         record: &CallRecord,
@@ -193,7 +193,7 @@ impl<'a> Importer<'a> {
         Ok(is_recorded && !self.storage.root.disk.exists(&self.storage.root.path(&file.name))?)
     }
 
-    /// Publishes a job from elsewhere, or returns what it lacks here.
+    /// Publishes a job from elsewhere, or returns the files that it lacks here.
     pub fn import_job(&self, record: &JobRecord) -> Result<std::result::Result<(), MissingPart>> {
         let outputs = match self.check_job(record, &|_| false)? {
             Ok(outputs) => outputs,
@@ -324,7 +324,7 @@ fn unstamped(files: &[JobOutput]) -> Vec<Stored> {
         .collect()
 }
 
-/// Names of outputs with these digests, which tell files from directories.
+/// Names of outputs with these digests, which distinguish files from directories.
 fn names(digests: &[Digest]) -> Vec<String> {
     digests.iter().map(|it| if it.is_directory() { "/" } else { "" }.to_owned()).collect()
 }

@@ -4,9 +4,10 @@
 //! is created atomically, and only if it does not exist. Leases save work and nothing more: the
 //! correctness of outputs never depends on them. A file system without hard links has no leases.
 //!
-//! Runs at different commits of one tree do not execute a call at the same time if the result of one will serve the other. What an
-//! isolated execution makes serves all of them; what another one makes serves those that trust trees. So two more leases, which all
-//! versions of a tree share, say how their holder executes: a run that isolates has the one, a run that trusts trees the other.
+//! Runs at different commits of one tree do not execute a call at the same time if the result of one will serve the
+//! other. The result of an isolated execution serves all of them. Any other result serves only runs that trust trees.
+//! So all versions of a tree share two more leases: a run that isolates holds one, and a run that trusts trees the
+//! other.
 
 use std::path::{Path, PathBuf};
 
@@ -92,7 +93,7 @@ impl<'a> Leases<'a> {
     ///
     /// # Errors
     ///
-    /// Fails where there are no leases.
+    /// Fails where leases do not work.
     pub(super) fn acquire_file(&self, file: &str) -> Result<Result<Lease<'a>, Holder>> {
         let own = self.run.appear(self.root)?;
         let path = self.root.place(file)?;
@@ -180,8 +181,8 @@ impl<'a> Leases<'a> {
         if file == GATE { self.gate_holder() } else { self.holder_as_known(file) }
     }
 
-    /// The living run that has closed the gate. On a network file system, what is known of the lease may be old, or missing: so it
-    /// is there if it is listed, and its holder is asked for again before it counts as dead.
+    /// The living run that has closed the gate. On a network file system, the known state of the lease may be old, or
+    /// missing: so it exists if it is listed, and its holder is read again before it counts as dead.
     pub(super) fn gate_holder(&self) -> Result<Option<Holder>> {
         let disk = &self.root.disk;
         if !disk.may_show_late() {
@@ -198,7 +199,7 @@ impl<'a> Leases<'a> {
         Ok(holder?.flatten())
     }
 
-    /// The same, as this host knows it: over a network, that may be what was so a moment ago.
+    /// The same, as this host knows it: over a network, this may be a moment old.
     pub(super) fn holder_as_known(&self, file: &str) -> Result<Option<Holder>> {
         let text = match self.root.disk.read(&self.root.path(file)) {
             Ok(Some(text)) => text,

@@ -124,7 +124,7 @@ impl Storage {
         self
     }
 
-    /// Treats outputs without a record like this.
+    /// Sets how outputs without a record are treated.
     #[must_use]
     pub const fn treating(mut self, unrecorded: Unrecorded) -> Self {
         self.unrecorded = unrecorded;
@@ -184,7 +184,7 @@ impl Storage {
     ///
     /// # Errors
     ///
-    /// Fails if the disk does; then none of it may have reached the disk.
+    /// Fails if the disk does. Then possibly nothing has reached the disk.
     pub fn flush(&self) -> Result<()> {
         self.root.flush()
     }

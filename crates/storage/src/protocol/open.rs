@@ -30,7 +30,7 @@ use crate::records::CallRecord;
 use ce_model::digest::{DIRTY, SHORT};
 use ce_model::suggest::{is_close, nearest_first};
 
-/// The interval at which it is looked whether there is a storage by now.
+/// The interval at which a storage is looked for.
 const LOOK: Duration = Duration::from_millis(100);
 
 impl Storage {
@@ -43,7 +43,7 @@ impl Storage {
         Self::look(path, Absent::Accept, unrecorded)
     }
 
-    /// Opens the storage for reading only, once what is at its path was looked at.
+    /// Opens the storage for reading only, after a look at its path.
     fn look(path: &Path, absent: Absent, unrecorded: Unrecorded) -> Result<Self> {
         Site::inspect(path)?.check(path, absent)?;
         let disk = Disk::open(&std::path::absolute(path).context("open the storage", path)?)?;
@@ -139,7 +139,7 @@ impl Storage {
     }
 }
 
-/// Finds what a user names in a storage: by its name there, or by the path of a file.
+/// Finds a result that a user names: by its name in the storage, or by the path of a file.
 #[derive(Clone, Copy, Debug)]
 pub struct Locator<'a> {
     storage: &'a Storage,
@@ -163,7 +163,7 @@ impl<'a> Locator<'a> {
         [plain.to_str().map(str::to_owned), self.name_of(path)].into_iter().flatten()
     }
 
-    /// Finds what a path names, as a function reads names.
+    /// Finds the thing that a path names. `read` parses names.
     pub fn find<T>(&self, path: &Path, read: impl Fn(&str) -> Option<T>) -> Option<T> {
         self.names(path).find_map(|name| read(&name))
     }
@@ -552,7 +552,7 @@ mod tests {
         };
         assert_eq!(similar("results/man").as_deref(), Some("results/main"));
         assert_eq!(similar("./result//main/").as_deref(), Some("results/main"));
-        // A directory that is no storage is not meant, however similar.
+        // A directory that is not a storage is not meant, however similar its name.
         assert_eq!(similar("result"), None);
         assert_eq!(similar("others/man"), None);
         assert_eq!(similar("fat"), None);

@@ -51,7 +51,7 @@ impl PrivateExports {
         self.place.get()?.as_ref()
     }
 
-    /// Removes what is outside of the storage.
+    /// Removes the exports outside of the storage.
     pub(super) fn remove(&self) {
         if let Some(root) = self.known() {
             drop(root.disk.remove_tree(&root.path(OWN)));

@@ -118,8 +118,8 @@ impl<'a> Jobs<'a> {
         Self { storage }
     }
 
-    /// Returns the digests of inputs, with which a job is found; `None` if there is no job of the task at this commit that
-    /// may be used, or an input can be read only once. Then nothing is read.
+    /// Returns the digests of inputs, with which a job is found. `None` if the task has no usable job at this commit,
+    /// or an input can be read only once. Then nothing is read.
     pub fn inputs(
         &self,
         task: TaskVersion<'_>,
@@ -298,7 +298,7 @@ impl<'a> Jobs<'a> {
         Err(StorageError::Collision(self.storage.path(&last)))
     }
 
-    /// Links those outputs of a recorded job that are here by now. What is no output of a call or table is linked to nothing.
+    /// Links outputs of a recorded job that are here now. Only outputs of calls and tables are linked.
     pub fn link(&self, name: &ResultName, record: &JobRecord) -> Result<()> {
         let mut is_away = false;
         for (number, output) in record.outputs.iter().enumerate() {

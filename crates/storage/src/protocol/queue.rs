@@ -4,8 +4,8 @@
 //! ticket. A claim reserves nothing but the ticket: the call has a lease of its own when it is executed. Answers are lines of
 //! one file for each worker, which only that worker appends to.
 //!
-//! Others may write all that. So tickets, answers and the directories of claims carry a code of the user's key, over everything that they
-//! say and what they belong to: nothing else is executed or believed.
+//! Other users may write all these files. So tickets, answers and the directories of claims carry a code of the user's
+//! key, over their contents and what they belong to. Nothing else is executed or believed.
 //!
 //! [`Activity`] lists the runs, queues and workers of a storage. It reads only private directories of runs.
 
@@ -206,7 +206,7 @@ impl<'a> Runs<'a> {
         Queue::new(self.storage)
     }
 
-    /// Returns the workers that live, as far as this host can tell, and what they say of themselves.
+    /// Returns the workers that are alive, as far as this host knows, with their records.
     pub fn workers(&self) -> Result<Vec<(WorkerName, WorkerRecord)>> {
         let mut workers = Vec::new();
         for run in runs(&self.storage.root, RUNS)? {
@@ -219,20 +219,20 @@ impl<'a> Runs<'a> {
         Ok(workers)
     }
 
-    /// Whether a worker lives, as far as this host can tell.
+    /// Whether a worker is alive, as far as this host knows.
     pub fn is_alive(&self, worker: &WorkerName) -> bool {
         self.lives(&worker.0)
     }
 
-    /// Whether a run lives, as far as this host can tell.
+    /// Whether a run is alive, as far as this host knows.
     pub(super) fn lives(&self, run: &RunName) -> bool {
         let directory = self.storage.root.path(&run.directory());
         run == self.storage.run.name()
             || self.storage.run.is_alive(run, &self.storage.root.disk, &directory)
     }
 
-    /// Makes a directory in which this run notes which workers it has submitted, and in which these write what they print.
-    /// It has the word for their scheduler as its name. Returns its path.
+    /// Makes a directory with the names of the workers that this run has submitted, and with their logs. It is named by
+    /// the word for their scheduler. Returns its path.
     pub fn submissions(&self, scheduler: &str) -> Result<PathBuf> {
         self.storage.run.appear(&self.storage.root)?;
         let place = self.storage.root.path(&self.storage.run.name().submissions(scheduler));
@@ -330,7 +330,7 @@ impl<'a> QueueSearch<'a> {
 pub struct ServedQueue<'a> {
     storage: &'a Storage,
     run: RunName,
-    /// The keys of those who may want something executed.
+    /// The keys of users whose tickets are accepted.
     keys: Arc<[SecretKey]>,
 }
 
@@ -375,7 +375,8 @@ impl<'a> ServedQueue<'a> {
         if written.is_err() && !self.is_served() { Ok(()) } else { written }
     }
 
-    /// Returns the tickets that wait, in order, by what they ask for: see [`Resources::class`](ce_model::resources::Resources::class).
+    /// Returns the waiting tickets, in order, by the resources that they ask for: see
+    /// [`Resources::class`](ce_model::resources::Resources::class).
     pub fn tickets(&self) -> Result<BTreeMap<String, Vec<u64>>> {
         tickets(&self.storage.root, &self.run)
     }
@@ -389,7 +390,7 @@ impl<'a> ServedQueue<'a> {
         if !root.disk.exists(&root.path(&codes))? {
             self.introduce(&codes)?;
         }
-        // A rename over NFS may be carried out and reported as failed: then the ticket is there all the same.
+        // A rename over NFS may be carried out and reported as failed: then the ticket is there nevertheless.
         if !root.disk.rename(&waiting, &claimed)? && !root.disk.exists(&claimed)? {
             return Ok(None);
         }
@@ -474,12 +475,12 @@ impl ClaimedTicket<'_> {
     }
 }
 
-/// What the code of a ticket is of.
+/// The parts of a ticket that its code covers.
 fn ticket_parts<'p>(run: &'p [u8], number: &'p [u8], text: &'p str) -> [&'p [u8]; 4] {
     [TICKET, run, number, text.as_bytes()]
 }
 
-/// What the code of an answer is of, given the names of the run and of the worker.
+/// The parts of an answer that its code covers, given the names of the run and of the worker.
 fn answer_parts<'p>([run, worker]: &'p [String; 2], text: &'p str) -> [&'p [u8]; 4] {
     [ANSWER, run.as_bytes(), worker.as_bytes(), text.as_bytes()]
 }
@@ -501,7 +502,7 @@ impl WorkerName {
     }
 }
 
-/// The tickets of a run that wait, in order, by what they ask for.
+/// The waiting tickets of a run, in order, by the resources that they ask for.
 pub(super) fn tickets(root: &Root, run: &RunName) -> Result<BTreeMap<String, Vec<u64>>> {
     root.names(&run.queue())?
         .into_iter()
@@ -512,7 +513,8 @@ pub(super) fn tickets(root: &Root, run: &RunName) -> Result<BTreeMap<String, Vec
         .collect()
 }
 
-/// Writes a file, which replaces what has its name and becomes visible whole. It need not be on the disk: it goes with its run.
+/// Writes a file, which replaces an old one of its name and becomes visible whole. It need not be on the disk: it is
+/// removed with its run.
 pub(super) fn write_whole(root: &Root, name: &str, text: &[u8]) -> Result<()> {
     move_whole(root, &root.place(name)?, text)
 }
@@ -551,7 +553,7 @@ pub struct Activity {
     /// Its record, if it is a worker.
     #[serde(skip)]
     pub worker: Option<WorkerRecord>,
-    /// The number of tickets that wait for workers, by what they ask for.
+    /// The number of tickets that wait for workers, by the resources that they ask for.
     pub queued: BTreeMap<String, usize>,
     /// The calls that workers execute for it.
     #[serde(rename = "at_workers")]
@@ -631,7 +633,7 @@ impl<'a> Runs<'a> {
         self.storage.run.name().process
     }
 
-    /// Returns the processes that work on the storage, as far as this host can tell, and that are not this one.
+    /// Returns the other processes that work on the storage, as far as this host knows.
     pub fn activities(&self) -> Result<Vec<Activity>> {
         let mut activities = Vec::new();
         for run in runs(&self.storage.root, RUNS)? {

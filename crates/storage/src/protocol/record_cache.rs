@@ -295,7 +295,7 @@ mod tests {
             self.open(false).path(&self.name(at).output(0))
         }
 
-        /// Finds all calls in an evaluation that began so long from now; returns what is cached.
+        /// Finds all calls in an evaluation that begins `later`. Returns the cache.
         fn evaluate(&self, later: Duration) -> Option<RecordCache> {
             self.evaluate_and(later, || ())
         }
@@ -329,7 +329,7 @@ mod tests {
 
     const HOUR: Duration = Duration::from_secs(3600);
 
-    /// Changes a file in place, but neither its size nor its time.
+    /// Changes a file in place without changing its size or time.
     fn alter(path: &Path) {
         let (known, modified) =
             (FileStat::read(path).unwrap(), path.metadata().unwrap().modified());

@@ -71,7 +71,7 @@ impl StageProgress {
         self.0.0.store(true, Ordering::Relaxed);
     }
 
-    /// Lets what begins now go on to its end.
+    /// Lets later actions run to their end.
     pub fn go_on(&self) {
         self.0.0.store(false, Ordering::Relaxed);
     }
@@ -139,7 +139,7 @@ impl<'a> Stage<'a> {
         })
     }
 
-    /// Notes that a call is executed here, so that others find what it prints.
+    /// Notes that a call is executed here, so that others find its log.
     pub fn announce(&self, name: &ResultName) {
         self.storage.run.executing.begin(&self.name, name);
     }
@@ -200,7 +200,8 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// Makes a link to an input whose name has a suffix, which ends in that. Returns its path; `None` if there is no suffix.
+    /// Makes a link to an input that ends in the suffix of the input's name. Returns its path; `None` if the name has
+    /// no suffix.
     pub fn link_input(&self, number: usize, name: &str, input: &Path) -> Result<Option<PathBuf>> {
         if suffix(name).is_empty() {
             return Ok(None);
@@ -321,7 +322,7 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// Takes away what an execution has set beside the contents of its log, before others can reach that.
+    /// Resets the attributes that an execution has set on its log, before others can reach it.
     pub(crate) fn seal_log(&self) -> Result<()> {
         if self.writable_area == WritableArea::Anywhere {
             // Nothing was executed. It may be a link to the log of another result.
@@ -547,7 +548,7 @@ impl<'p> StagedOutput<'p> {
 }
 
 impl StagedOutput<'_> {
-    /// Makes a directory read-only, but for its top, and hashes it.
+    /// Makes a directory read-only, except its top, and hashes it.
     fn seal_directory(
         self,
         stage: &Stage<'_>,
@@ -788,7 +789,7 @@ mod tests {
         let call = call(&inputs);
         let name = absent(storage.calls().find(call).unwrap());
         let sealed = seal(&storage, call, "output");
-        // Somebody has taken this run for over, and removed what it had not published.
+        // Another run has taken this run for dead, and removed its unpublished outputs.
         fs::remove_file(sealed.stage.output(0)).unwrap();
         let published = sealed.publish(call, &name, Precedence::Recorded);
         assert!(

@@ -103,7 +103,7 @@ impl<'a> Values<'a> {
         Self { storage }
     }
 
-    /// Reads a file if it has these contents; `None` if there is no such file, or it has others.
+    /// Reads a file if it has these contents; `None` if it does not exist or has other contents.
     ///
     /// # Errors
     ///
@@ -141,8 +141,8 @@ impl<'a> Values<'a> {
         self.storage.hasher.is_published(&self.storage.root, name, value)
     }
 
-    /// Makes a directory at a private path read-only, but for its top, hashes it, and keeps its manifest. With a `sealing` it is one
-    /// that a computation has made.
+    /// Makes a directory at a private path read-only, except its top, hashes it, and keeps its manifest. A directory
+    /// that a computation has made has a `sealing`.
     pub(super) fn seal(
         &self,
         path: &Path,
@@ -276,7 +276,7 @@ pub enum SharedContents {
     Object(PathBuf),
 }
 
-/// A value as a results repository holds it. It was compared with its digest, but for an object.
+/// A value as a results repository holds it. It was compared with its digest, unless it is an object.
 #[derive(Debug)]
 pub(super) enum SharedValue<'a> {
     /// A file with its bytes, which are compared when they are copied.
@@ -327,8 +327,8 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Passes a value on as a results repository holds it, piece by piece. Returns whether it is the recorded one: that is known at
-    /// the end only. False also if there is no such value, or once the function breaks.
+    /// Passes a value on as a results repository holds it, piece by piece. Returns whether it was the recorded one,
+    /// which is known only at the end. False also if the value does not exist, or once the function breaks.
     pub fn pieces(
         &self,
         file: &ExpectedFile,
@@ -345,7 +345,7 @@ impl<'a> Values<'a> {
         let scan = match root.disk.scan(&path, stop) {
             Ok(Some(scan)) => scan,
             Ok(None) => {
-                // A clone may have it all the same.
+                // A clone may have its archive.
                 let Some(archive) = root.archive(&file.digest)? else { return Ok(false) };
                 return Ok(each(ValuePiece::Bytes(&archive)).is_continue());
             }
@@ -372,7 +372,7 @@ impl<'a> Values<'a> {
             // Something was put into it that no value has, or something else has its place.
             Err(StorageError::Directory { .. }) => return Ok(None),
             Err(error) if error.is_foreign() => return Ok(None),
-            // A clone may have it all the same.
+            // A clone may have its archive.
             Ok(None) => return root.archive(digest),
             Err(error) => return Err(error),
         };
@@ -447,8 +447,8 @@ impl<'a> Values<'a> {
         Ok(())
     }
 
-    /// Unpacks a directory that the storage has in its archive to a private path, read-only but for the top. `None` if there is
-    /// no archive, or the file system cannot hold the directory.
+    /// Unpacks a directory that the storage has in its archive to a private path, read-only except its top. `None` if
+    /// there is no archive, or the file system cannot hold the directory.
     pub(super) fn unpacked(&self, digest: &Digest) -> Result<Option<PathBuf>> {
         let root = &self.storage.root;
         let Some(contents) = root.archive(digest)? else { return Ok(None) };
@@ -462,8 +462,8 @@ impl<'a> Values<'a> {
         written.map(|_| None)
     }
 
-    /// Writes a literal to a private path, durably: users may remove what they keep for themselves. Returns false if the file
-    /// system cannot hold it.
+    /// Writes a literal to a private path, durably: users may remove their own copies. Returns false if the file system
+    /// cannot hold it.
     pub(super) fn write_literal(
         &self,
         path: &Path,
@@ -491,7 +491,8 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Writes a value to a private path, read-only but for the top of a directory. `None` if the file system cannot hold it.
+    /// Writes a value to a private path, read-only except the top of a directory. `None` if the file system cannot hold
+    /// it.
     pub(super) fn write_shared(
         &self,
         path: &Path,

@@ -1,9 +1,9 @@
 //! Tables: the outputs of sweeps, named by their recipes.
 //!
-//! The bytes of a table depend on its recipe only, so no lease is needed: two runs at once publish the same. The
-//! file with the recipe comes first, and claims the name. Then come the table and the directory, each whole under
-//! its name, and the record last. What a killed run has left is used by the next one if it is right, and moved
-//! to quarantine if it is not.
+//! The bytes of a table depend on its recipe only, so no lease is needed: two runs at once publish the same. The file
+//! with the recipe comes first, and claims the name. Then come the table and the directory, each whole under its name,
+//! and the record last. The next run uses the files of a killed one if they are right, and else moves them to
+//! quarantine.
 //!
 //! The directory of a table has the outputs that it was made from, under the names of their points, as hard links to the
 //! originals. It depends on the contents of the outputs only: an output that is a file is not executable in it.
@@ -194,7 +194,7 @@ impl<'a> Tables<'a> {
                 let Storage { root, hasher, .. } = self.storage;
                 let defect = Defect::of_value(root, &file, &published.digest, &hasher.stop)?;
                 return match defect.unwrap_or(Defect::Contents) {
-                    // A deleted file is no damage: the user wants it made again.
+                    // A deleted file is not damage: the user wants it made again.
                     Defect::Missing | Defect::Archived => Ok(TableState::Vacant(None)),
                     defect => damage(file, defect),
                 };

@@ -1,5 +1,5 @@
-//! Which results stand for a call, whichever commit they were made for: the rule of a run that takes results over, and of a collection that
-//! keeps what a run would take over. Pure.
+//! The rule which results of any commit stand for a call. A run takes such results over, and a collection keeps the
+//! results that a run would take over. Pure.
 
 use ce_model::digest::{Digest, ObjectId};
 use ce_model::name::ComputationName;
@@ -12,11 +12,11 @@ pub enum Takeover {
     /// Those of isolated executions, which depend on the tree and the inputs alone.
     #[default]
     Isolated,
-    /// Also those that were executed in this storage without isolation: that they depend on nothing else is trusted.
+    /// Also results that were executed in this storage without isolation: they are trusted to depend on nothing else.
     Tree,
 }
 
-/// A call of any version: what a result that is taken over has in common with the call that it stands for.
+/// A call of any version: the common properties of a result that is taken over and the call that it stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct VersionlessCall<'a> {
     /// The name of the computation.

@@ -40,7 +40,7 @@ impl InputSource {
         })
     }
 
-    /// The digest of contents that are no file, if they are not large.
+    /// The digest of contents that are not in a file, if they are small.
     fn small_contents(&self) -> Option<Digest> {
         match self {
             Self::Bytes(contents) if (contents.len() as u64) < digests::MIN_SIZE => {
@@ -420,8 +420,8 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// Whether a value that was found before is gone, or is another one by now, or cannot be read: what has read it meanwhile may
-    /// have failed because of that.
+    /// Whether a value that was found before is gone, has changed, or cannot be read. An execution that has read it
+    /// meanwhile may have failed because of that.
     pub fn is_lost(&self, value: &Stored) -> bool {
         let Storage { root, hasher, .. } = self.storage;
         let Stored { ref name, digest, stamp } = *value;
@@ -434,9 +434,9 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// Looks at some sources and literals. What is known of small files among them, and of the small files that the sources have in the
-    /// storage, is cached for all of them together. Gives the digest of each small source whose contents are known without reading it,
-    /// and announces all of these at once.
+    /// Looks at some sources and literals. Facts about small files among them, and about the small files of the sources
+    /// in the storage, are cached for all of them together. Gives the digest of each small source whose contents are
+    /// known without reading it, and announces all of these at once.
     ///
     /// # Errors
     ///
@@ -491,7 +491,7 @@ impl<'a> Inputs<'a> {
                 }
             }
         }
-        // The number of bytes that come from a pipe is not known, so nor is the number of all.
+        // The number of bytes that come from a pipe is not known, so the total is not known, either.
         if !has_pipe {
             self.storage.hasher.expect(bytes);
         }
@@ -587,7 +587,7 @@ impl Inputs<'_> {
         Ok(manifest.map(|manifest| (root.path(&input.file.name), manifest)))
     }
 
-    /// Whether there is a task input that could be a directory, as far as sizes tell.
+    /// Whether the storage has a task input that could be this directory, judged by sizes.
     fn may_have(&self, scan: &Scan) -> Result<bool> {
         let root = &self.storage.root;
         let (size, bytes) = (scan.manifest_size(), Some(scan.bytes()));
@@ -715,7 +715,7 @@ impl Inputs<'_> {
     pub const SHORT_TEXT: u64 = 256;
 
     /// Returns the text of a task input that is one short line, without its newline. `None` if the contents are
-    /// something else, or are no task input here.
+    /// something else, or are not a task input here.
     pub fn short_text(&self, digest: &Digest) -> Option<String> {
         if digest.is_directory() || digest.size > Self::SHORT_TEXT {
             return None;
@@ -727,7 +727,7 @@ impl Inputs<'_> {
         line_of(contents.find(|it| Digest::hash_bytes(it) == *digest)?)
     }
 
-    /// Whether these contents are no task input here: no file has the shortest name that they can have.
+    /// Whether these contents are not a task input here: no file has the shortest name that they can have.
     pub fn lacks(&self, digest: &Digest) -> bool {
         let root = &self.storage.root;
         matches!(root.disk.exists(&root.path(&task_input(digest, DIGITS[0]))), Ok(false))

@@ -9,7 +9,8 @@ use ce_model::digest::{Digest, ObjectId};
 use ce_model::exit::{Exit, Explain};
 use ce_model::name::ComputationName;
 
-/// What is known of a failure, wherever it happened: in answers of workers, in audits, and between processes and their users.
+/// The facts about a failure, wherever it happened: in answers of workers, in audits, and between processes and their
+/// users.
 ///
 /// It is written as audits have it: the storage is never to blame for a verdict.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,7 +106,8 @@ pub struct Failure {
     /// The signal that killed it, if one did.
     #[serde(deserialize_with = "Option::deserialize")]
     pub signal: Option<i32>,
-    /// The exit statuses of its tasks, by their numbers, if a launcher has started it: null for one that has noted none.
+    /// The exit statuses of its tasks, by their numbers, if a launcher has started it: null for a task that has noted
+    /// no status.
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     pub tasks: Box<[Option<u8>]>,
     /// The duration, in seconds.

@@ -625,7 +625,7 @@ impl TableRecord {
 }
 
 impl Record {
-    /// The record for a results repository. `None` for what has no place there.
+    /// The record for a results repository. `None` for a record that has no place there.
     pub fn shared(&self) -> Option<Self> {
         match self {
             Self::Call(record) => record.shared().map(Self::Call),
@@ -678,7 +678,7 @@ pub struct AuditReport {
     pub isolation: SharedText,
     /// The kind of its host.
     pub host_kind: Option<HostKind>,
-    /// The outputs that it has made; none if it failed.
+    /// The outputs that it has made; empty if it failed.
     pub outputs: Vec<Digest>,
     /// The outputs that are not the recorded ones.
     pub differing: Vec<OutputDifference>,

@@ -21,7 +21,7 @@ use ce_model::resources::Resources;
 /// The format of tickets and answers that this program writes and reads. Run and worker must know the same one.
 pub const TICKET_FORMAT: u32 = 2;
 
-/// The format of what a worker says of itself.
+/// The format of the record of a worker.
 const WORKER_FORMAT: u32 = 1;
 
 /// The text of a message, and the code that says by its key who has written it: 64 hexadecimal digits, a blank, and the text.
@@ -115,7 +115,7 @@ pub enum TicketEnd {
     Published(PublishedCall),
     /// It failed, and the failure is recorded.
     Failed(FailedCall),
-    /// It has started something that goes on elsewhere, and was begun under this short name.
+    /// It has started a process that runs elsewhere, and was begun under this short name.
     Suspended(String),
     /// The worker lacks something that the call needs, which the call is not to blame for; in words, what.
     Refused(String),
@@ -273,7 +273,7 @@ pub struct RunState {
     pub queued: usize,
     /// The number of calls that run.
     pub running: usize,
-    /// Those that have run longest.
+    /// The calls that have run longest.
     pub longest: Vec<RunningCall>,
     /// The number of calls that have failed.
     pub failed: usize,
@@ -321,9 +321,9 @@ pub struct SubmittedRun {
 pub enum SuspensionState {
     /// `exec` runs, or its run has died.
     Executing,
-    /// `exec` has ended, and what it has started goes on elsewhere.
+    /// `exec` has ended, and the process that it has started runs elsewhere.
     Suspended,
-    /// `exec` has failed, and its directory is not empty: what it has started may go on.
+    /// `exec` has failed, and its directory is not empty: a process that it has started may still run.
     Failed,
 }
 
@@ -395,8 +395,8 @@ impl SuspensionRecord {
         ComputationVersion { computation, commit, tree, dirty: *dirty }
     }
 
-    /// Returns the code of the call with this name by the key of a user. It covers all that decides what is executed when the call is asked
-    /// or cancelled.
+    /// Returns the code of the call with this name by the key of a user. It covers everything that determines what is
+    /// executed when the call is asked or cancelled.
     pub fn code_of(&self, name: &ResultName, key: &SecretKey) -> Blake3 {
         let Self { computation, commit, tree, dirty, export, .. } = self;
         let Self { inputs, input_names, output_names, access, isolated, .. } = self;

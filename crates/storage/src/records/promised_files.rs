@@ -241,7 +241,8 @@ impl Record {
         self.digests().copied().collect()
     }
 
-    /// The literals that a job reads, and that users keep in the storage for themselves: files and directories that are no results.
+    /// The literals that a job reads, and that users keep in the storage for themselves: files and directories that are
+    /// not results.
     pub fn literals(&self) -> Vec<ExpectedFile> {
         let Self::Job(job) = self else { return Vec::new() };
         let literals = job.literals.iter().flatten();
@@ -256,7 +257,7 @@ impl Record {
 pub struct OwnOutput {
     /// The file of the job.
     pub file: ExpectedFile,
-    /// The name under which the job has it, if that is one of a task input: it says only what the contents are.
+    /// The name under which the job has it, if it is a task input's: it identifies only the contents.
     pub input: Option<String>,
 }
 
@@ -403,7 +404,7 @@ impl Root {
         Ok(maker.unwrap_or(name).to_owned())
     }
 
-    /// Returns the path of a value, which is no link unless something else has put it there.
+    /// Returns the path of a value. It is not a link, unless another program has put one there.
     pub(crate) fn value(&self, name: &str, digest: &Digest) -> Result<PathBuf> {
         // Files are found by one look. They never are links.
         if digest.is_directory() { Ok(self.path(&self.maker(name)?)) } else { Ok(self.path(name)) }
@@ -458,7 +459,7 @@ impl Root {
 /// The largest number of differences that are named.
 const NAMED: usize = 5;
 
-/// Lists the differences of a directory from what is recorded, the first few of them.
+/// Lists the first few differences of a directory from its record.
 pub(crate) fn differences(recorded: &Manifest, found: &Manifest) -> String {
     let all = recorded.differences(found);
     let named: Vec<String> = all.iter().take(NAMED).map(ToString::to_string).collect();

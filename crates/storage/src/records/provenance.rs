@@ -101,7 +101,7 @@ pub struct Execution {
     pub trusted_tree: bool,
 }
 
-/// Arguments of a program, one after the other: none holds a NUL.
+/// Arguments of a program, one after the other. They hold no NUL.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Arguments {
     /// Each ends with a NUL, so that many records take little memory.
@@ -192,7 +192,7 @@ impl Origin {
         }
     }
 
-    /// Returns the grants of access that the execution had; none of adopted outputs.
+    /// Returns the grants of access that the execution had; empty for adopted outputs.
     pub fn access(&self) -> &[String] {
         match self {
             Self::Executed { execution, .. } => &execution.access,
@@ -244,7 +244,8 @@ impl Origin {
 }
 
 impl Origin {
-    /// Whether the execution could read nothing else, neither by a grant of `access` nor in what it was suspended for.
+    /// Whether the execution could read nothing else, neither by a grant of `access` nor from what it was suspended
+    /// for.
     pub fn reads_only_inputs(&self) -> bool {
         self.is_isolated()
             && self
@@ -281,7 +282,7 @@ impl HostKind {
         KIND.get_or_init(|| Self(processor::kind().into()))
     }
 
-    /// The kind with this name; `None` if that is no name of one.
+    /// The kind with this name; `None` if no kind has this name.
     pub fn named(name: &str) -> Option<Self> {
         let is_name = (1..=Self::MAX_BYTES).contains(&name.len())
             && name
@@ -362,7 +363,7 @@ const PROCESSORS: &str = "/proc/cpuinfo";
 /// The file that names the governor of the frequency of the first one.
 const GOVERNOR: &str = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor";
 
-/// The fields of [`PROCESSORS`] that name a model. Architectures differ in what they have.
+/// The fields of [`PROCESSORS`] that name a model. They depend on the architecture.
 const MODEL_FIELDS: [&str; 3] = ["model name", "Model", "cpu"];
 
 /// The longest description, in characters.

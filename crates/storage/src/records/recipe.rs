@@ -111,7 +111,7 @@ impl<W: Write> RecipeWriter<W> {
     }
 }
 
-/// The reason why a text is no recipe.
+/// The reason why a text is not a recipe.
 #[derive(Debug, thiserror::Error)]
 pub enum RecipeError {
     /// The text could not be read.
@@ -200,7 +200,7 @@ pub struct LongText<'a> {
 /// Writes a text: the same bytes each time.
 type WriteLines<'a> = dyn Fn(&mut dyn Write) -> io::Result<()> + Send + Sync + 'a;
 
-/// Hashes what is written.
+/// Hashes everything that is written to it.
 struct HashedText<'a>(&'a mut Hasher);
 
 impl Write for HashedText<'_> {
