@@ -82,7 +82,7 @@ pub enum AuditedEnd {
 }
 
 impl AuditedEnd {
-    /// Whether it was executed, and made what is recorded.
+    /// Whether it was executed, and made the recorded outputs.
     pub fn agrees(&self) -> bool {
         matches!(self, Self::Report(report) if report.verdict() == AuditVerdict::Agrees)
     }
@@ -126,9 +126,9 @@ fn fits(limit: Option<Duration>, elapsed: Duration, expected: Option<Duration>) 
     })
 }
 
-/// A message to the thread that began the audit: how a call ended, once for each, or why there is no end.
+/// A message to the thread that began the audit: how a call ended, once for each, or why it has no end.
 pub(super) enum AuditMessage {
-    /// It ended like this, here or at a worker.
+    /// The end of a call, here or at a worker.
     Ended(usize, TicketEnd),
     /// It would take longer than there is time.
     OverBudget(usize),
@@ -155,8 +155,8 @@ struct RunningAudit<'a> {
 }
 
 impl Audit<'_> {
-    /// Executes the calls, and passes the end of each to `ended`, in this thread. Calls `look` now and then meanwhile. When the
-    /// user asks to stop, no further call begins, and those that were ended have no end.
+    /// Executes the calls, and passes the end of each to `ended`, in this thread. Calls `look` now and then meanwhile.
+    /// When the user asks to stop, no further call begins, and calls that were interrupted have no end.
     pub fn run(
         &self,
         ended: &mut dyn FnMut(usize, AuditedEnd),
@@ -176,8 +176,8 @@ impl Audit<'_> {
         Ok(self.storage.availability().check_in_place()?)
     }
 
-    /// Fetches what calls read and is away in a clone of a results repository, until there is no time left or the user asks to
-    /// stop. Returns the places of the calls that have everything; passes on the ends of those that lack something.
+    /// Fetches inputs of calls that are away in a clone of a results repository, until the time is over or the user
+    /// asks to stop. Returns the places of the calls that have all inputs. Passes on the ends of the others.
     fn fetch(&self, ended: &mut dyn FnMut(usize, AuditedEnd)) -> Vec<usize> {
         let is_away = |it: &&Stored| !self.storage.has(&it.name).unwrap_or(true);
         let (mut here, mut lacking, mut values) = (Vec::new(), Vec::new(), Vec::new());
@@ -218,7 +218,7 @@ impl Audit<'_> {
         here
     }
 
-    /// Executes the calls, and passes on what becomes of each, in this thread.
+    /// Executes the calls, and passes on the end of each, in this thread.
     pub(super) fn carry_out(
         &self,
         look: &dyn Fn(),
@@ -278,7 +278,7 @@ impl RunningAudit<'_> {
         }
     }
 
-    /// Executes a call, if it has what it asks for. It has no lease, since nothing that is published changes.
+    /// Executes a call, if it has the resources that it asks for. It needs no lease, since no published file changes.
     fn begin(&self, id: CallId, is_reserved: bool) {
         let call = self.call(id);
         let settings = &self.launcher.settings;
@@ -417,7 +417,7 @@ fn audited(end: TicketEnd) -> AuditedEnd {
 }
 
 impl AuditedCall {
-    /// Compares what an execution has made with the result. Returns `None` if the user asks to stop.
+    /// Compares the outputs of an execution with the result. Returns `None` if the user asks to stop.
     fn compare(
         &self,
         mut stage: Stage<'_>,
@@ -484,7 +484,7 @@ impl AuditedCall {
         TicketEnd::Audited(Box::new(AuditReport { failed: Some(failed), ..report(usage) }))
     }
 
-    /// Its computation is not to be had, which the call is not to blame for.
+    /// Its computation is not available, which is not the call's fault.
     fn not_executed(&self, error: &CallError) -> TicketEnd {
         if error.is_storage() { self.broken(error) } else { TicketEnd::Refused(error.in_full()) }
     }

@@ -1,7 +1,7 @@
 //! Processing a call: it is found in the storage, or executed with its lease.
 //!
-//! A pure function decides the state of a call from the result of the lookup and what is requested. No step waits: it returns what the
-//! next one needs.
+//! A pure function decides the state of a call from the result of the lookup and the demands. No step waits: it returns
+//! what the next one needs.
 
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ enum Recheck<'a> {
     Sealed(Sealed<'a>),
     /// It is to be executed; this is remembered of it.
     Absent(Option<Box<PriorAttempt>>),
-    /// Another call has the name by now.
+    /// Another call has the name now.
     Taken,
 }
 
@@ -359,7 +359,7 @@ mod tests {
     use super::*;
     use crate::How;
 
-    /// Returns the kind of outcome of a call of which such outputs were found; `None` if it is absent.
+    /// Returns the kind of outcome of a call with these found outputs; `None` if it is absent.
     fn decided(found: fn(Outputs) -> Found, demands: Demands) -> Option<How> {
         let outputs = Outputs { name: ResultName::unknown_table(), files: Box::default() };
         match CallLookup::decide(found(outputs), demands) {

@@ -1,8 +1,9 @@
 //! The scheduler: it decides when each call begins, and hands out what there is to do.
 //!
-//! Of the calls that are ready, the first one in the order of the plan begins, as slots and what they ask for allow: so a replicate of all
-//! points comes before the next one, although they wait for different calls. An execution that ends is handed to any free thread. It
-//! knows neither what calls wait for nor what they are executed for: an evaluation counts down, and an audit does not.
+//! Of the ready calls whose slots and resources are free, the first one in the order of the plan begins: so a replicate
+//! of all points comes before the next one, although they wait for different calls. An execution that ends is handed to
+//! any free thread. The scheduler does not know which inputs calls wait for, or why they are executed: an evaluation
+//! counts down, and an audit does not.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
@@ -20,8 +21,8 @@ use ce_model::plan::CallId;
 use ce_storage::StorageError;
 use ce_storage::records::{Ticket, TicketEnd};
 
-/// The next thing that a thread does. `H` is what is known of a call that is executed here, and `W` of one that is executed by a
-/// worker elsewhere.
+/// The next thing that a thread does. `H` is the state of a call that is executed here, and `W` of one that is executed
+/// by a worker elsewhere.
 pub(super) enum Work<H, W> {
     /// A call is ready, and may begin.
     Ready(CallId, Grants),
@@ -29,9 +30,10 @@ pub(super) enum Work<H, W> {
     Fetch(Vec<CallId>),
     /// A worker elsewhere has begun to execute a call.
     Begun(CallId),
-    /// An execution of a call has ended here. The call has what it had until it is released.
+    /// An execution of a call has ended here. The call keeps its reservation until it is released.
     Ended(CallId, H, Result<Ended, ExecuteError>),
-    /// A worker elsewhere has answered; `None` if none executes the call, since the user asked to stop or another call failed.
+    /// A worker elsewhere has answered; `None` if no worker executes the call, since the user asked to stop or another
+    /// call failed.
     Answered(CallId, W, Option<TicketEnd>),
 }
 
@@ -149,7 +151,7 @@ impl<'a, H: Send, W: Send> Scheduler<'a, H, W> {
         })
     }
 
-    /// Does something with what is known of a call that a worker has.
+    /// Does something with the state of a call that a worker has.
     pub(super) fn with_queued(&self, id: CallId, act: impl FnOnce(&mut W)) {
         if let Some(Underway::AtWorker(queued)) = self.underway().get_mut(&id) {
             act(queued);
@@ -161,7 +163,7 @@ impl<'a, H: Send, W: Send> Scheduler<'a, H, W> {
         self.execution?.executor.enter(request, true).unwrap_or_default()
     }
 
-    /// Gives back what a call has, and lets it wait for a reservation.
+    /// Releases what a call has, and lets it wait for a reservation.
     pub(super) fn reserve(&self, call: CallId, request: Reservation) {
         self.queue.change(|state| state.reservations.wait(call, request));
     }
@@ -180,7 +182,7 @@ impl<'a, H: Send, W: Send> Scheduler<'a, H, W> {
         self.queue.change(|state| state.fetched.extend(calls));
     }
 
-    /// Gives back what a call has.
+    /// Releases what a call has.
     pub(super) fn release(&self, call: CallId) {
         self.queue.release(call);
     }
@@ -224,7 +226,7 @@ impl Drop for Alarm<'_> {
 enum NextWork {
     /// A call is ready. It has a slot until it is over, given up, or executed and sealed.
     Ready(CallId),
-    /// A call has what it has waited for, until it is over, given up, or executed and sealed.
+    /// A call has its reservation, until it is over, given up, or executed and sealed.
     Reserved(CallId),
     /// Nothing else is ready. These calls have one slot, until the first of them is released.
     Fetch(Vec<CallId>),
@@ -239,11 +241,11 @@ enum NextWork {
 enum ExecutionEnd {
     /// By an executor of this process.
     Here(Result<Ended, ExecuteError>),
-    /// By a worker elsewhere; `None` if none executes it, since the user asked to stop or another call failed.
+    /// By a worker elsewhere; `None` if no worker executes it, since the user asked to stop or another call failed.
     AtWorker(Option<TicketEnd>),
 }
 
-/// A queue of work. What was begun comes first; of the calls that are ready, the first one of the plan is next.
+/// A queue of work. Calls that were begun come first; of the ready calls, the first one of the plan is next.
 #[derive(Debug)]
 struct WorkQueue {
     state: Mutex<State>,
@@ -336,7 +338,7 @@ impl WorkQueue {
         self.change(|state| state.completed.push_back((call, ExecutionEnd::AtWorker(end))));
     }
 
-    /// Gives back what a call has.
+    /// Releases what a call has.
     fn release(&self, call: CallId) {
         self.change(|state| state.reservations.release(call));
     }
@@ -347,7 +349,7 @@ impl WorkQueue {
         self.changed.notify_all();
     }
 
-    /// Waits for the next work; returns `None` if there will be none.
+    /// Waits for the next work. Returns `None` if no more work will come.
     fn next(&self) -> Option<NextWork> {
         let mut state = self.lock();
         loop {

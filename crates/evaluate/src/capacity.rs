@@ -1,7 +1,8 @@
-//! Capacity and reservations: which calls may begin, by what the running ones leave, and which never may.
+//! Capacity and reservations: which calls may begin with the resources that running calls leave, and which never may.
 //!
-//! The oldest call that waits decides: what it lacks is kept for it, and others begin only if they take nothing of that.
-//! So no call waits forever, and what is of no use to it does not lie idle. An exclusive call takes all slots.
+//! The oldest waiting call has priority: resources that it lacks are kept for it, and others begin only if they use
+//! none of these. So no call waits forever, and resources that it does not need are not idle. An exclusive call takes
+//! all slots.
 
 use std::collections::{HashMap, VecDeque};
 use std::num::NonZeroU32;
@@ -63,7 +64,7 @@ pub(super) struct Reservations {
     memory: u64,
     /// The number of free graphics processors.
     gpus: usize,
-    /// The number of calls that gave back what they had, and whose outputs are being published.
+    /// The number of calls that have released their resources, and whose outputs are being published.
     unpublished: usize,
     /// The calls that wait, in order.
     waiting: VecDeque<(CallId, Reservation)>,
@@ -161,7 +162,7 @@ impl Reservations {
         self.granted.insert(call, reservation);
     }
 
-    /// The place of the first call that waits and has what it asks for.
+    /// The place of the first waiting call whose resources are free.
     fn next(&self) -> Option<usize> {
         let (_, first) = *self.waiting.front()?;
         if self.fits(first) {

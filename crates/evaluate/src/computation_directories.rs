@@ -32,7 +32,7 @@ pub(super) const MAX_TRIES: usize = 10;
 #[derive(Debug)]
 pub struct Exports<'a> {
     storage: &'a Storage,
-    /// The repository; `None` for a worker, which has only what runs have exported.
+    /// The repository; `None` for a worker, which has only the exports of runs.
     trees: Option<&'a Trees>,
     /// The shared directory of each tree, if it was made or hashed. Each has its own lock, for as long as it is made or checked.
     shared: Mutex<HashMap<ObjectId, Arc<Mutex<Option<Export>>>>>,
@@ -72,8 +72,8 @@ impl<'a> Exports<'a> {
         }
     }
 
-    /// Returns the directory that a computation runs from. It holds nothing but what its commit
-    /// records or, if it is dirty, what the work tree had when the task was loaded.
+    /// Returns the directory that a computation runs from. It holds exactly the files of its commit or, if it is dirty,
+    /// of the work tree when the task was loaded.
     ///
     /// The caller keeps it until nothing is executed from it any more.
     pub(super) fn directory(
@@ -109,7 +109,7 @@ impl<'a> Exports<'a> {
                     (Export { directory, stamp: None }, true)
                 }
             };
-            // A new one is hashed, too: what was copied may have been changed just then.
+            // A new one is hashed, too: the copied files may have been changed just then.
             if self.is_unchanged(&mut export, computation, false)? {
                 break export;
             }
@@ -154,7 +154,7 @@ impl<'a> Exports<'a> {
         self.is_right(computation, &open)
     }
 
-    /// Takes the tree of a computation from a repository or, if that does not have it, what a run has exported.
+    /// Takes the tree of a computation from a repository or, if that does not have it, from the exports of runs.
     pub fn of_any(storage: &'a Storage, trees: &'a Trees, computation: &Computation) -> Self {
         let own = Self::new(storage, trees);
         if own.directory(computation, true).is_ok() {
@@ -288,7 +288,7 @@ impl<'a> Exports<'a> {
 /// The files of a computation are small.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// Locks what is whole after each change, even if a thread panics.
+/// Locks a value that is consistent after each change, even if a thread panics.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -297,7 +297,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 fn fill(new: &NewTree<'_>, trees: &Trees, tree: &ObjectId) -> Result<(), CallError> {
     each_file(trees, tree, &|file| write(new, file, &NEVER)).map_err(|error| match error {
         ValueError::Storage(error) => error.into(),
-        // What it says of itself is advice, too.
+        // The error's own text is advice, too.
         ValueError::Git(source) => CallError::Tree(source),
         error => CallError::Tree(error.into()),
     })
@@ -349,7 +349,7 @@ mod tests {
             let storage = storage.unwrap();
             repository(&place("own"));
             repository(&place("slow"));
-            // Opening this repository waits for somebody who writes its configuration.
+            // Opening this repository waits until its configuration is written.
             let config = place("slow/.git/config");
             assert!(Command::new("mkfifo").arg(&config).status().unwrap().success());
             let trees = Trees::new(&place("own"));

@@ -1,4 +1,4 @@
-//! The values of a plan that no call makes, as far as they were made, and what they are made from.
+//! The values of a plan that no call makes, as far as they were made, and their sources.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,10 +33,10 @@ pub struct TreeValues {
     pub(super) files: [Input; 2],
 }
 
-/// A derived value, or why there is none.
+/// A derived value, or why it could not be made.
 type MadeValue = Result<DerivedValue, Arc<ValueError>>;
 
-/// The derived values of a plan, and what they are made from.
+/// The derived values of a plan, and their sources.
 #[derive(Debug)]
 pub(super) struct DerivedValues {
     /// The repositories that the task reads.

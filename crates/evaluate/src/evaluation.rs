@@ -40,7 +40,7 @@ pub struct Files {
     pub given: Vec<Option<InputSource>>,
 }
 
-/// An evaluation of a task, which may still go on: outcomes are added by other threads, each once.
+/// An evaluation of a task, which may still be running: other threads add outcomes, each once.
 #[derive(Debug)]
 pub struct Evaluation {
     /// The task.
@@ -89,7 +89,7 @@ impl ContinuableCalls {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(&call)
     }
 
-    /// Notes what a suspended call has said.
+    /// Notes the answer of a suspended call.
     pub(super) fn set(&self, call: CallId, is_continuable: bool) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if is_continuable {
@@ -138,7 +138,7 @@ impl Evaluation {
         evaluation.reading(Arc::clone(&self.derived.sources), self.texts.clone())
     }
 
-    /// Takes in what was added to the plan. One thread at a time does so.
+    /// Adds the new calls of the plan. One thread at a time may do this.
     pub(super) fn grow(&self) {
         for _ in self.outcomes.count()..self.plan.calls().len() {
             self.outcomes.push(CallOutcome::default());
@@ -504,7 +504,7 @@ impl Evaluation {
         AwaitedCalls { evaluation: self, sources }
     }
 
-    /// What an input or a file of the task is read from, if that is known.
+    /// The source of an input or a file of the task, if it is known.
     fn given(&self, source: Source) -> Option<&InputSource> {
         let own = |id: TaskFileId| self.files.own_sources[id.index()].as_ref();
         match source {
@@ -526,7 +526,7 @@ impl Evaluation {
         manifest.filter(|manifest| manifest.digest() == digest)
     }
 
-    /// Reads the contents of a file; `None` if it is not there, and it is not known what it would be.
+    /// Reads the contents of a file; `None` if it is not there, and its contents are not known, either.
     pub fn contents(&self, source: Source) -> Result<Option<Vec<u8>>, CallError> {
         let read = |source: &InputSource| match source {
             InputSource::Bytes(contents) => Ok(contents.clone()),
@@ -558,9 +558,9 @@ impl Evaluation {
 
 /// The calls behind some values: why these are not known, or not here.
 ///
-/// A call whose outputs are away, that is known and deliberately not here, is over as soon as it is found, and calls that read it are
-/// looked up with the recorded digests. Where its outputs themselves are needed it is demanded: it is processed once more, like a
-/// missing call, and what it makes must be what is recorded.
+/// A call whose outputs are away, that is known and deliberately not here, is over as soon as it is found, and calls
+/// that read it are looked up with the recorded digests. If its outputs themselves are needed, it is demanded: it is
+/// processed once more, like a missing call, and must make the recorded outputs.
 #[derive(Clone, Copy, Debug)]
 pub struct AwaitedCalls<'e> {
     evaluation: &'e Evaluation,

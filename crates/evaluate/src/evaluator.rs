@@ -1,5 +1,5 @@
-//! The evaluator: what all steps of all calls share. It says what a call needs and lacks, and why no more calls are
-//! started.
+//! The evaluator: the state that all steps of all calls share. It determines what a call needs and lacks, and why no
+//! more calls are started.
 //!
 //! A `CallStep` is the state of a call after a step: it says what comes next, and has the data that this takes.
 
@@ -58,8 +58,8 @@ impl<'a> Evaluator<'a> {
         )
     }
 
-    /// Blames a failure on the storage if that has vanished. If it does not answer, the run ends with that, and its calls have
-    /// nothing to tell.
+    /// Blames a failure on the storage if that has vanished. If it does not answer, the run ends with this error, and
+    /// failures of calls are not reported.
     pub(super) fn blame(&self, outcome: Outcome) -> Outcome {
         let has_failed = outcome.failure().is_some() || outcome.is_unreadable();
         if (has_failed || outcome.is_lost())
@@ -73,7 +73,7 @@ impl<'a> Evaluator<'a> {
         outcome
     }
 
-    /// Withdraws what no worker has begun, if no more calls are started.
+    /// Withdraws calls that no worker has begun, if no more calls are started.
     pub(super) fn stop_workers(&self) {
         if self.has_stopped()
             && let Some(workers) = self.execution.and_then(|it| it.queue)
@@ -82,7 +82,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// Returns the digests of the inputs of a call, or its outcome if one is not to be had.
+    /// Returns the digests of the inputs of a call, or its outcome if one is not available.
     pub(super) fn inputs(
         &self,
         sources: &[Source],
@@ -116,8 +116,8 @@ impl<'a> Evaluator<'a> {
         (!away.is_empty()).then_some(CallStep::Demand(away))
     }
 
-    /// Demands the calls whose outputs are away and needed. If they were demanded, and are not to be had, a call that needs
-    /// them is over.
+    /// Demands the calls whose outputs are away and needed. If they were demanded, and are not available, a call that
+    /// needs them is over.
     pub(super) fn demand(&self, sources: &[Source], name: &ResultName) -> Option<CallStep<'a>> {
         let behind = self.evaluation.behind(sources);
         let away = behind.away();
@@ -307,7 +307,7 @@ pub(super) fn call_of<'a>(computation: &'a Computation, inputs: &'a [Digest]) ->
     Call { version: computation.into(), inputs, outputs: &computation.outputs }
 }
 
-/// A call that is to be executed, and what is remembered of it.
+/// A call that is to be executed, and its earlier attempts.
 pub(super) struct AbsentCall<'a> {
     pub(super) id: CallId,
     pub(super) computation: &'a Computation,

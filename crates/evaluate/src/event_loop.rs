@@ -1,7 +1,8 @@
 //! An evaluation is a countdown: a call is ready when none of its inputs is pending, and counts down its dependents when it is over.
 //!
-//! Threads process ready calls, submit executions, and seal outputs. Sealed calls go to the event loop, in the calling thread. It
-//! flushes and publishes many calls together while the threads go on, and polls the calls that other runs compute.
+//! Threads process ready calls, submit executions, and seal outputs. Sealed calls go to the event loop, in the calling
+//! thread. It flushes and publishes many calls together while the threads work, and polls the calls that other runs
+//! compute.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -91,7 +92,7 @@ impl Evaluator<'_> {
             // The outputs were derived for each point, and a call has the errors.
             return Ok(());
         }
-        // An output may be derived from values that are known by now.
+        // An output may be derived from values that are known now.
         let outputs = self.evaluation.plan.outputs().iter().copied();
         Ok(self.evaluation.derive(outputs, self.execution.is_some())?)
     }
@@ -231,7 +232,7 @@ impl<'a> Countdown<'_, 'a> {
         self.scheduler.release(id);
     }
 
-    /// Gives back what a call has, and looks for it again.
+    /// Releases what a call has, and looks for it again.
     fn look_again(&self, id: CallId) {
         self.scheduler.release(id);
         self.scheduler.ready([id]);
@@ -278,7 +279,7 @@ impl<'a> Countdown<'_, 'a> {
         self.go_on(demanded);
     }
 
-    /// Lets calls go on whose outputs are away and needed: what can be fetched is fetched, and the rest is executed.
+    /// Continues calls whose outputs are away and needed: fetches outputs where possible, and executes the other calls.
     fn go_on(&self, demanded: Vec<CallId>) {
         let evaluation = self.evaluator.evaluation;
         let is_fetched = |call: &CallId| {
@@ -453,7 +454,7 @@ struct Edge {
 }
 
 impl PendingCalls {
-    /// Takes in what was added to a plan. Returns the new calls that wait for nothing. One thread at a time does so.
+    /// Adds the new calls of a plan. Returns the ones that wait for nothing. One thread at a time may do this.
     fn grow(&self, plan: &Plan) -> Vec<CallId> {
         let (from, to) = (self.calls.count(), plan.calls().len());
         for _ in from..to {
@@ -468,7 +469,7 @@ impl PendingCalls {
         (from..to).map(CallId::at).filter(|call| self.wait(plan, *call)).collect()
     }
 
-    /// Lets a call wait for its inputs. Returns whether there is nothing to wait for.
+    /// Lets a call wait for its inputs. Returns whether it needs to wait for none.
     fn wait(&self, plan: &Plan, call: CallId) -> bool {
         let awaited = plan.inputs(call).iter().filter_map(|source| plan.awaited(*source));
         self.wait_in(awaited, call, |awaited| &awaited.readers)
@@ -519,15 +520,15 @@ impl PendingCalls {
         }
     }
 
-    /// Ends a call. Returns those that waited for nothing else, in the order in which they began to wait.
+    /// Ends a call. Returns the calls that waited for nothing else, in the order in which they began to wait.
     fn end(&self, call: CallId) -> Vec<CallId> {
         let mut ready = self.end_away(call);
         ready.extend(self.close(&self.calls[call.index()].demanders));
         ready
     }
 
-    /// Ends a call whose outputs are away. Returns those that waited for nothing else: they may need no more than to know
-    /// what the outputs are.
+    /// Ends a call whose outputs are away. Returns the calls that waited for nothing else: they may need only the
+    /// digests of the outputs.
     fn end_away(&self, call: CallId) -> Vec<CallId> {
         self.close(&self.calls[call.index()].readers)
     }
@@ -625,7 +626,7 @@ impl PolledCalls {
         self.calls.push(call);
     }
 
-    /// Returns those that are to be looked at now: no other run executes them any more, or their pause is over.
+    /// Returns the calls that are to be looked at now: no other run executes them any more, or their pause is over.
     fn recheck(&mut self, evaluator: &Evaluator<'_>) -> Vec<CallId> {
         let Evaluator { evaluation, execution, .. } = evaluator;
         let cancelled = execution.is_some_and(|it| it.executor.is_cancelled());
@@ -635,7 +636,7 @@ impl PolledCalls {
         self.calls.retain_mut(|call| {
             let wait = match &mut call.reason {
                 _ if cancelled => false,
-                // Calls that this run executes itself go on, and end soon.
+                // Calls that this run executes itself continue, and end soon.
                 reason if stopped && !reason.is_own() => false,
                 PollReason::Unsettled => call.since.elapsed() < SETTLING,
                 PollReason::Suspended(_) => {

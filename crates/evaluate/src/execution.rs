@@ -1,5 +1,5 @@
-//! Executing a call: it gets what it asks for, is launched or written down for a worker, and sealed when its execution has ended. It
-//! is executed again if it failed and may pass.
+//! Executing a call: it gets its resources, is launched or queued for a worker, and sealed when its execution has
+//! ended. It is executed again if it failed and may pass.
 //!
 //! A call that waits for resources or for a turn has no lease. Otherwise another run that needs the call might wait for this one, which
 //! waits for a turn that the other run is part of.
@@ -44,7 +44,7 @@ impl<'e, 'a> CallRunner<'e, 'a> {
         Some(Self { evaluator, launcher })
     }
 
-    /// Goes on with an absent call: one that is suspended is asked whether it is to be continued; any other one begins.
+    /// Continues with an absent call: a suspended one is asked whether it is to be continued; any other one begins.
     pub(super) fn resume(&self, mut absent: AbsentCall<'a>, grants: Grants) -> CallStep<'a> {
         let settings = &self.launcher.settings;
         let place = match self.suspended_calls().find(&absent) {
@@ -82,7 +82,7 @@ impl<'e, 'a> CallRunner<'e, 'a> {
         }
     }
 
-    /// Executes a call, if it has what it asks for.
+    /// Executes a call, if it has the resources that it asks for.
     fn begin(
         &self,
         absent: AbsentCall<'a>,
@@ -149,7 +149,8 @@ impl<'e, 'a> CallRunner<'e, 'a> {
         }
     }
 
-    /// Takes the turn of a call, unless it has that. If other runs have what it needs, the call gives its lease back, and waits.
+    /// Takes a turn for a call, unless it has one. If other runs have the resources that it needs, the call releases
+    /// its lease, and waits.
     fn turn(
         &self,
         grants: Grants,
@@ -248,7 +249,7 @@ impl<'e, 'a> CallRunner<'e, 'a> {
 
     /// Reports an unsuccessful execution here if the call is executed again; returns the outcome otherwise.
     fn retry(&self, begun: &mut BegunCall<'_>, outcome: Outcome) -> Result<(), Outcome> {
-        // A failure is recorded until the call succeeds, a loss is not. A worker removes what it has recorded itself.
+        // A failure is recorded until the call succeeds, a loss is not. A worker removes its own records.
         begun.remembered |= outcome.failure().is_some();
         self.execute_again(begun.id, &mut begun.retries, outcome)
     }
@@ -267,7 +268,8 @@ impl<'e, 'a> CallRunner<'e, 'a> {
         Ok(())
     }
 
-    /// Seals what an execution has made, or returns what became of it otherwise. Signals and the time limit of the call end that, too.
+    /// Seals the outputs of an execution, or returns its outcome if it has none. Signals and the time limit of the call
+    /// end the sealing, too.
     fn seal(
         &self,
         begun: &mut BegunCall<'a>,
@@ -343,7 +345,7 @@ impl<'e, 'a> CallRunner<'e, 'a> {
         Err(Outcome::Absent(name.clone(), Absence::Unfinished(unfinished)))
     }
 
-    /// Goes on with a suspended call that was asked.
+    /// Continues with a suspended call that was asked.
     fn answered(&self, asked: AskedCall<'a>, end: Result<Ended, ExecuteError>) -> CallStep<'a> {
         let AskedCall { absent, mut place, turn, launch: Launch { mut stage, .. } } = asked;
         drop(turn);
@@ -468,7 +470,7 @@ impl<'e, 'a> CallRunner<'e, 'a> {
         }
     }
 
-    /// Goes on with a call that a worker has answered.
+    /// Continues with a call that a worker has answered.
     pub(super) fn conclude_at_worker(
         &self,
         mut queued: QueuedCall,
@@ -476,7 +478,7 @@ impl<'e, 'a> CallRunner<'e, 'a> {
     ) -> CallStep<'a> {
         let storage = self.launcher.storage;
         let Some(end) = end else {
-            // After a failure, only what no worker has is withdrawn, also if one had it earlier.
+            // After a failure, only tickets that no worker has now are withdrawn.
             let is_cancelled = self.launcher.settings.executor.is_cancelled();
             return CallStep::Ended(match queued.unreported {
                 None if is_cancelled => Outcome::Absent(queued.name, Absence::Interrupted),

@@ -1,8 +1,8 @@
-//! Launching programs of computations: `exec`, the programs that a suspended call has beside it, and what a user looks into a call
-//! with.
+//! Launching programs of computations: `exec`, the other programs of a suspended call, and a user's programs for
+//! looking into a call.
 //!
-//! There is one way for all purposes: inputs are checked, the directory of the computation is exported, a stage is made, and an
-//! invocation says what an executor is to do. What the end of an execution means is the same for all, too.
+//! All purposes share one way: inputs are checked, the directory of the computation is exported, a stage is made, and
+//! an invocation tells an executor what to do. They judge the end of an execution in the same way, too.
 
 use std::collections::HashSet;
 use std::fs::{DirBuilder, File};
@@ -99,7 +99,7 @@ pub struct Policy {
     pub timeout: Option<Duration>,
     /// The calls that are executed even if they have outputs.
     pub forced: ForcedCalls,
-    /// Whether outputs that are away are replaced by those that are made now, if these differ.
+    /// Whether outputs that are away are replaced by new outputs that differ.
     pub accept: bool,
     /// Whether no more calls are started once one has failed.
     pub fail_fast: bool,
@@ -116,7 +116,7 @@ pub struct ExecutionSettings<'a> {
     pub exports: &'a Exports<'a>,
     /// The user's choices: retries, limits, forced calls.
     pub policy: &'a Policy,
-    /// Whether suspended calls are asked whether they go on still. A worker leaves that to the run.
+    /// Whether suspended calls are asked for their status. A worker leaves that to the run.
     pub asks: bool,
     /// The queue of the workers that execute calls in place of the executor.
     pub queue: Option<&'a WorkerQueue>,
@@ -134,7 +134,8 @@ impl<'a> CallLauncher<'a> {
     ///
     /// # Errors
     ///
-    /// Fails if the computation cannot be exported, an input is not what it was when it was found, or the storage cannot be written.
+    /// Fails if the computation cannot be exported, an input has changed since it was found, or the storage cannot be
+    /// written.
     pub(super) fn prepare(
         &self,
         request: LaunchRequest<'_>,
@@ -149,8 +150,8 @@ impl<'a> CallLauncher<'a> {
         }
     }
 
-    /// Prepares a program that a suspended call has beside its `exec`. Returns `None` if its computation, as it is to be exported,
-    /// has none.
+    /// Prepares a program that a suspended call has beside its `exec`. Returns `None` if its exported computation lacks
+    /// it.
     pub(super) fn prepare_question(
         &self,
         exported: &Computation,
@@ -174,7 +175,7 @@ impl<'a> CallLauncher<'a> {
         self.stage(request, tree).map(Some)
     }
 
-    /// Checks what a computation wants of its inputs, and exports its directory.
+    /// Checks the requirements of a computation on its inputs, and exports its directory.
     fn export(&self, request: LaunchRequest<'_>) -> Result<Arc<VerifiedPath>, CallError> {
         let LaunchRequest { computation, sources, purpose, .. } = request;
         check_directories(computation, sources)?;
@@ -185,7 +186,7 @@ impl<'a> CallLauncher<'a> {
         self.settings.exports.directory(computation, self.isolates(purpose))
     }
 
-    /// Makes the stage of an execution, and says what an executor is to do there.
+    /// Makes the stage of an execution, and the invocation for an executor.
     fn stage(
         &self,
         request: LaunchRequest<'_>,
@@ -309,8 +310,8 @@ impl<'a> CallLauncher<'a> {
         Ok(status)
     }
 
-    /// Returns the end of an execution that read these files, by all that is known. It was interrupted if somebody who ends this
-    /// process may have disturbed it, and is lost if it may have failed because of the storage.
+    /// Returns the end of an execution that read these files, by all that is known. It was interrupted if signals that
+    /// end this process may have disturbed it, and is lost if it may have failed because of the storage.
     pub(super) fn judge(
         &self,
         launch: &Launch<'_>,
@@ -431,7 +432,7 @@ pub(super) fn execution(usage: &Usage, computation: &Computation, argv: Vec<Stri
     let isolation = isolation_word(usage.isolation);
     let mut access = Vec::new();
     for rule in &computation.access.rules {
-        // Without isolation there is nothing to be granted; only PATH is as it says.
+        // Without isolation, no access needs to be granted; only PATH is set as declared.
         if isolation != NOT_ISOLATED || matches!(rule, Rule::Path(_) | Rule::Suspend) {
             access.push(rule.to_string());
         }
@@ -466,8 +467,8 @@ pub struct SuspensionAnswer {
     pub line: Option<String>,
 }
 
-/// Executes a program that a suspended call has beside its `exec`, and waits for its end. Returns `None` if it has none. The caller
-/// has a turn.
+/// Executes a program that a suspended call has beside its `exec`, and waits for its end. Returns `None` if the call
+/// lacks it. The caller has a turn.
 pub fn ask_suspended(
     storage: &Storage,
     executor: &dyn Executor,
@@ -483,7 +484,7 @@ pub fn ask_suspended(
     let prepared = launcher.prepare_question(&computation_of(record), suspension, program)?;
     let Some((mut launch, invocation)) = prepared else { return Ok(None) };
     if !storage.suspensions().is_out_of_reach(&suspension.name) {
-        // Others may have written what is to be executed, and how.
+        // Other users may have written the record, which determines what is executed.
         let code = own_key().map(|key| record.code_of(&suspension.name, &key));
         if code.is_none_or(|code| !record.code.is_some_and(|it| it.is_same(&code))) {
             return Err(CallError::NotOwn);
@@ -521,11 +522,11 @@ pub struct InspectedCall {
     pub computation: Computation,
     /// The values that it reads, in order.
     pub sources: Vec<Stored>,
-    /// The directory that keeps what is made; without one, that is thrown away.
+    /// The directory that keeps the outputs; without one, they are discarded.
     pub kept: Option<KeptDirectory>,
 }
 
-/// A directory outside of the storage that has what a sandbox shows as `/outputs` and `/tmp`.
+/// A directory outside of the storage that a sandbox shows as `/outputs` and `/tmp`.
 pub struct KeptDirectory {
     /// Its path.
     pub path: PathBuf,
@@ -556,8 +557,8 @@ impl KeptDirectory {
     }
 }
 
-/// Executes a command in place of a call's `exec`, and waits for its end. Nothing is published. Without a terminal, what it
-/// has printed is written to `out` when it has ended. The caller has a turn.
+/// Executes a command in place of a call's `exec`, and waits for its end. Nothing is published. Without a terminal, its
+/// output is written to `out` when it has ended. The caller has a turn.
 pub fn inspect(
     (storage, executor): (&Storage, &dyn Executor),
     exports: &Exports<'_>,

@@ -58,7 +58,7 @@ pub enum Absence {
     LeftOut,
     /// It failed.
     Failed(CallFailure),
-    /// It has started something that goes on elsewhere.
+    /// It has started a process that runs elsewhere.
     Suspended(SuspendedCall),
     /// It was not executed to its end, which it is not to blame for: nothing of it is remembered.
     Unfinished(Unfinished),
@@ -107,7 +107,7 @@ impl CallFailure {
     }
 }
 
-/// A call that has started something which goes on elsewhere.
+/// A call that has started a process elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SuspendedCall {
     /// The name under which it was begun; another commit's, if that began it.
@@ -178,7 +178,7 @@ pub enum How {
     Blocked,
     /// It failed.
     Failed,
-    /// It has started something that goes on elsewhere.
+    /// It has started a process that runs elsewhere.
     Suspended,
     /// It waits for a suspended call.
     Waiting,
@@ -211,7 +211,7 @@ impl How {
         Self::LeftOut,
     ];
 
-    /// Returns the word for calls that ended like this.
+    /// Returns the word for calls with this kind of outcome.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Reused => "reused",
@@ -247,10 +247,10 @@ pub enum CallError {
     /// The time of its worker was over first; how long it had, in seconds.
     #[error("it did not end within {}, the time of its worker", duration(*.0))]
     OutOfTime(f64),
-    /// It is suspended, and its `status` says neither that it is to be continued nor that it is not.
+    /// It is suspended, and its `status` does not say whether it is to be continued.
     #[error("it is suspended, and of its file status, {}{}", .0.status, said(.1.as_deref()))]
     Asked(Box<ce_executor::Failed>, Option<String>),
-    /// Others may have written its record, which decides what is executed when it is asked or cancelled.
+    /// Other users may have written its record, which determines what is executed when it is asked or cancelled.
     #[error("this user has not begun it, or its record was changed")]
     NotOwn,
     /// `exec` could not be executed.
@@ -264,13 +264,13 @@ pub enum CallError {
         /// The line.
         line: String,
     },
-    /// The computation is not to be had from the repository.
+    /// The computation is not available from the repository.
     #[error("the computation cannot be taken from the repository")]
     Tree(#[source] Box<dyn error::Error + Send + Sync>),
-    /// An input of it, a Git tree, is not to be had.
+    /// An input of it, a Git tree, is not available.
     #[error(transparent)]
     Input(#[from] Arc<ValueError>),
-    /// Outputs of several points of a sweep, which no call makes, are not to be had.
+    /// Outputs of several points of a sweep, which no call makes, are not available.
     #[error("{first}; {} an output, too", if *.more == 1 { "1 more point lacks".to_owned() } else { format!("{more} more points lack") })]
     Outputs {
         /// The cause at the first point.
@@ -296,7 +296,7 @@ pub enum CallError {
     /// Its outputs could not be published.
     #[error(transparent)]
     Publish(#[from] PublishError),
-    /// Its outputs are away, and not to be had.
+    /// Its outputs are away, and not available.
     #[error(transparent)]
     Fetch(Arc<ResultsError>),
     /// The storage could not be read or written.
@@ -591,7 +591,7 @@ impl Outcome {
         }
     }
 
-    /// Returns the call's outputs, if it is known what they are.
+    /// Returns the call's outputs, if they are known.
     pub const fn known(&self) -> Option<&Outputs> {
         match self {
             Self::Present(outputs, _) | Self::Known(outputs, _) => Some(outputs),
@@ -664,7 +664,7 @@ pub enum Event {
     Hashing(CallId, String),
     /// The outputs of a call are complete, and are being published: it does not run any more.
     Sealed(CallId),
-    /// An execution of a call has failed or was lost like this; it is tried again.
+    /// An execution of a call has failed or was lost; it is tried again.
     Retried(CallId, Box<Outcome>),
     /// Another run computes a call; its outputs will have this name.
     Held(CallId, ResultName, Holder),
@@ -672,10 +672,10 @@ pub enum Event {
     Suspended(CallId, ResultName, SuspendedCall),
     /// There are outputs of a call without a record, which may still be written to. The call waits.
     Unsettled(CallId, ResultName),
-    /// More points of the sweep that a call gathers are known by now: there are more calls. These rows of its exclusion
-    /// match none of them.
+    /// More points of the sweep that a call gathers are known, so there are more calls. These rows of its exclusion
+    /// match no point.
     Expanded(CallId, Vec<ExclusionFault>),
-    /// The outputs of a call are needed that was over, since they were known: it goes on.
+    /// A call that was over, since its outputs were known, continues, since they are needed.
     Demanded(CallId),
     /// A call is over; how, the evaluation knows.
     Ended(CallId),
@@ -690,7 +690,7 @@ pub enum EvaluateError {
     /// Published results may be lost with the power.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// An output of the task, a Git tree, is not to be had.
+    /// An output of the task, a Git tree, is not available.
     #[error(transparent)]
     Output(#[from] Arc<ValueError>),
 }

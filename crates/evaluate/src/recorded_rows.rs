@@ -1,5 +1,5 @@
-//! The rows that recorded tables have for points whose outputs are away: who has made a table and then its outputs away need not make them again
-//! to know what was in them.
+//! The rows that recorded tables have for points whose outputs are away: a user who has made a table, and then its
+//! outputs away, need not compute them again to read their contents.
 
 use std::collections::HashMap;
 use std::sync::Arc;

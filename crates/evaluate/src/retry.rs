@@ -5,7 +5,7 @@ use super::{Absence, Outcome, Unfinished};
 
 /// How often a call is executed again, by the reason why it did not succeed.
 ///
-/// The storage, a refusal and the user's wish to stop are no reasons: the same would happen again.
+/// The storage, a refusal and the user's wish to stop are not reasons: the same would happen again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RetryPolicy {
     /// After failures: as often as the user says.
@@ -22,7 +22,7 @@ impl RetryPolicy {
         Self { failures: retries, losses: retries.saturating_add(1), exports: MAX_TRIES }
     }
 
-    /// The policy for a call that workers execute. What a worker loses, that worker executes again by its own policy, and the queue
+    /// The policy for a call that workers execute. A worker executes a lost call again by its own policy, and the queue
     /// gives the ticket of a dead worker to another.
     pub(super) const fn at_workers(retries: u32) -> Self {
         Self { failures: retries, losses: 0, exports: 0 }
@@ -84,7 +84,7 @@ mod tests {
         Outcome::failed(name(), error)
     }
 
-    /// The number of executions after the first one, if all end like this.
+    /// The number of executions after the first one, if all end in the same way.
     fn retries(mut policy: RetryPolicy, outcome: &Outcome) -> usize {
         (0..100).take_while(|_| policy.allows(outcome)).count()
     }

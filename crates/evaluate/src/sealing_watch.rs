@@ -88,7 +88,8 @@ impl<'a> SealingWatch<'a> {
         }
     }
 
-    /// Returns what an error of sealing means for the call; `None` if the user does not want to wait any longer.
+    /// Returns the error of the call that an error of sealing causes; `None` if the user does not want to wait any
+    /// longer.
     pub(super) fn judge(&self, error: PublishError, usage: Usage) -> Option<CallError> {
         if !matches!(error, PublishError::Storage(StorageError::Interrupted)) {
             return Some(error.into());

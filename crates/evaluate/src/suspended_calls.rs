@@ -1,4 +1,4 @@
-//! Suspended calls: what has become of them is asked, and they are continued where and as they were begun.
+//! Suspended calls: they are asked for their status, and continued where and as they were begun.
 //!
 //! A call that has a place in the storage is continued there, under the commit that began it, even if another commit asks for it.
 //! When it is over, it is published under its first name, and then taken over like any result of another commit.
@@ -30,7 +30,7 @@ pub(super) fn seen_suspended(
     is_suspended.then(|| Outcome::Absent(name.clone(), Absence::Suspended(suspended)))
 }
 
-/// The suspended calls of an evaluation, and those that may be.
+/// The suspended calls of an evaluation, and the calls that may suspend.
 #[derive(Clone, Copy)]
 pub(super) struct SuspendedCalls<'e, 'a> {
     pub(super) evaluator: &'e Evaluator<'a>,
@@ -255,7 +255,8 @@ impl<'a> SuspendedCalls<'_, 'a> {
         Ok(suspension.name)
     }
 
-    /// Leaves a call whose execution did not succeed. What it may have started elsewhere is kept.
+    /// Leaves a call whose execution did not succeed. The place of a process that it may have started elsewhere is
+    /// kept.
     pub(super) fn leave(&self, begun: &mut BegunCall<'a>, mut outcome: Outcome) -> CallStep<'a> {
         if let Outcome::Absent(name, Absence::Suspended(call)) = outcome {
             return self.wait(begun.id, name, call);
@@ -270,7 +271,7 @@ impl<'a> SuspendedCalls<'_, 'a> {
         let is_gone = (is_failed || is_first)
             && !outcome.is_lost()
             && suspensions.is_empty(&suspension.name).unwrap_or(false);
-        // If this cannot be written, the next run continues the call all the same.
+        // If this cannot be written, the next run continues the call nevertheless.
         if is_gone {
             drop(suspensions.remove(&suspension));
             return CallStep::Ended(outcome);

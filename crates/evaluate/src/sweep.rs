@@ -1,7 +1,7 @@
 //! Sweeps: the points of one are read from a sheet, if they are computed; its table is made when each point has ended, and kept under
 //! the name that its recipe decides.
 //!
-//! [`CallNumbers`] tell which values are one measurement: those that one call makes, wherever they stand.
+//! [`CallNumbers`] identify the values of one measurement: one call makes them, wherever they stand.
 
 use std::collections::{HashMap, HashSet};
 
@@ -179,7 +179,7 @@ impl<'a> Gathering<'_, 'a> {
         let (mut ends, mut wanted, mut goes_on) = (Vec::new(), Vec::new(), false);
         for of_point in &rows.replicated {
             let (mut values, mut seen) = (Vec::new(), HashSet::new());
-            // One that failed elsewhere does not stand for those with a value of the same call.
+            // A point that failed elsewhere does not stand for points with a value of the same call.
             let (failed, ok): (Vec<usize>, Vec<usize>) =
                 of_point.rows.clone().partition(|number| numbers[*number].is_none());
             for number in ok.into_iter().chain(failed).filter(|it| seen.insert(looked(*it))) {
@@ -230,7 +230,7 @@ impl<'a> Gathering<'_, 'a> {
         self.rows.row(number).iter().filter_map(|source| evaluation.digest(*source)).collect()
     }
 
-    /// Reads those outputs of all points that these columns are made of; none of points that failed.
+    /// Reads the outputs of all points that these columns are made of. Skips points that failed.
     fn outputs(
         &self,
         states: &[PointState],
@@ -294,7 +294,7 @@ impl<'a> Gathering<'_, 'a> {
         Ok(Outcome::Known(Outputs { name: name.clone(), files }, Unavailable::Foreseen))
     }
 
-    /// Demands the calls whose outputs are away and needed to make a table. If they are not to be had, it is not made.
+    /// Demands the calls whose outputs are away and needed to make a table. If they are not available, it is not made.
     fn demand_points(&self, name: &ResultName, states: &[PointState]) -> Option<CallStep<'a>> {
         let evaluation = self.evaluator.evaluation;
         let mut needed = Vec::new();
@@ -425,7 +425,7 @@ fn sheet_words(evaluation: &Evaluation, source: Source) -> String {
     member.map_or(words.clone(), |path| format!("{path} in {words}"))
 }
 
-/// Reads those outputs of a point that become columns; `None` if it is not known what one of them is.
+/// Reads the outputs of a point that become columns; `None` if one of them is not known.
 pub fn point_outputs(
     evaluation: &Evaluation,
     columns: &[TableColumn],
@@ -503,7 +503,8 @@ impl<'a> CallNumbers<'a> {
         }
     }
 
-    /// The number of the call that makes an output of a point. All outputs of a call have one number, and what no call makes has one for each value.
+    /// The number of the call that makes an output of a point. All outputs of a call have one number. Each value that
+    /// no call makes has its own.
     pub fn of_output(&mut self, output: Source) -> usize {
         let key = match self.evaluation.plan.origin(output) {
             Source::Output { call, .. } => ValueKey::Output(self.of_call(call), 0),

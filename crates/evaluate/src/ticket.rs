@@ -113,7 +113,7 @@ pub(super) fn ticket_value(stored: &Stored) -> TicketValue {
     TicketValue { name: stored.name.clone(), value }
 }
 
-/// The value in the storage that is named like this.
+/// The value in the storage with this name.
 pub(super) fn stored_value(named: &TicketValue) -> Stored {
     let Published { digest, stamp } = named.value;
     Stored { name: named.name.clone(), digest, stamp }
@@ -178,7 +178,7 @@ fn lines(resources: &Resources) -> ResourceLines {
 /// The answer of a worker that could not execute a call.
 const NOT_DONE: &str = "the worker could not do it";
 
-/// Returns a worker's answer for a call that ended like this; `None` if it was interrupted, and another worker may have it.
+/// Returns a worker's answer for a call with this end; `None` if it was interrupted, and another worker may have it.
 pub(super) fn answer(outcome: &Outcome) -> Option<TicketEnd> {
     let (name, absence) = match outcome {
         Outcome::Present(Outputs { name, files }, source) => {
@@ -205,7 +205,7 @@ pub(super) fn answer(outcome: &Outcome) -> Option<TicketEnd> {
     }
 }
 
-/// The outcome of a call that a worker has answered like this, but for losses and refusals.
+/// The outcome of a call with this answer of a worker, which is neither a loss nor a refusal.
 pub(super) fn outcome(storage: &Storage, name: &ResultName, end: TicketEnd) -> Outcome {
     match end {
         TicketEnd::Published(PublishedCall { name: short, source, outputs }) => {

@@ -12,7 +12,7 @@ use ce_task::load::LoadFault;
 /// The reason why a value that no call makes cannot be had.
 #[derive(Debug, thiserror::Error)]
 pub enum ValueError {
-    /// The repository has no such commit or directory, or there is no such repository.
+    /// The commit, the directory or the repository does not exist.
     #[error(transparent)]
     Source(#[from] SourceError),
     /// The value that should say which commit is wanted is not a text.

@@ -1,5 +1,5 @@
-//! Values that no call makes: Git trees, members of directories, and texts and files of points. Each is made once, as soon as it is
-//! known what it is derived from. Git trees become directories here.
+//! Values that no call makes: Git trees, members of directories, and texts and files of points. Each is made once, as
+//! soon as its sources are known. Git trees become directories here.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -59,7 +59,7 @@ impl Evaluation {
         self.derived.get(value).is_some()
     }
 
-    /// The values of a Git tree, or why it has none. `None` as long as nothing wanted them.
+    /// The values of a Git tree, or why they could not be made. `None` as long as nothing wanted them.
     pub fn tree_values(&self, tree: DerivedId) -> Option<Result<&TreeValues, &ValueError>> {
         match self.derived.get(tree)? {
             Ok(DerivedValue::Tree(values)) => Some(Ok(values)),
@@ -316,7 +316,7 @@ impl ValueMaker<'_> {
         large: &[LfsFile],
     ) -> Result<Input, ValueError> {
         let (inputs, cache) = (self.evaluation.storage.inputs(), Cache::of_user());
-        // The attributes of directories around a tree decide, too, on what it is.
+        // The attributes of directories around a tree affect its value, too.
         let (mut objects, mut version) = (HashMap::new(), vec![tree.full().to_owned()]);
         for file in large {
             let object = file.object(cache.as_ref(), inputs.stop());
@@ -427,8 +427,8 @@ pub(super) fn each_file(
 ///
 /// # Errors
 ///
-/// Fails if Git's data cannot be read, or with what the function returns. Fails at the end if the tree has an
-/// entry that no value has, such as a link that leads out.
+/// Fails if Git's data cannot be read, or with what the function returns. Fails at the end if the tree has an entry
+/// that a value cannot have, such as a link that leads out.
 pub fn export_tree(
     trees: &Trees,
     tree: &ObjectId,

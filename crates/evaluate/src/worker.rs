@@ -2,7 +2,7 @@
 //!
 //! A worker claims tickets from the queues of all living runs, as many as it has room for, and evaluates each as a task
 //! of one call. It ends when no run has had a ticket for it for a while, when its time is over, or when it is asked to.
-//! What it has executed is published like anything, whether or not the run that wanted it lives.
+//! Its results are published like any others, whether or not the run that wanted them is alive.
 
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
@@ -38,7 +38,7 @@ const PAUSES: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(2
 /// The age at which a list of tickets is read again.
 const STALE: Duration = Duration::from_secs(1);
 
-/// The interval at which a worker looks again whether what a call needs has become visible.
+/// The interval at which a worker looks again for the files that a call needs.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// A worker.
@@ -107,7 +107,7 @@ struct ClaimState<'a> {
 }
 
 impl<'a> Worker<'a> {
-    /// Works until there is nothing to do any more.
+    /// Works until no work is left.
     pub fn work(&self) -> Result<(), EvaluateError> {
         let slots = self.executor.capacity().get();
         let (assign, assignments) = channel::<Assignment<'a>>();
@@ -130,7 +130,7 @@ impl<'a> Worker<'a> {
         });
         self.executor.finish();
         ended?;
-        // Those that have ended since nothing was assigned any more.
+        // The calls that have ended since the last one was assigned.
         Ok(finished.try_iter().try_for_each(|it| it.answered)?)
     }
 
@@ -233,9 +233,9 @@ impl<'a> Worker<'a> {
         if is_stale || state.waiting.is_empty() {
             self.list(state, time)?;
         }
-        // The first ticket decides: what it needs is not given to later ones. Those that are gone since they were listed follow
-        // each other: twice as many are skipped each time, or each of many workers would try all tickets. What still waits among
-        // them is listed again.
+        // The first ticket has priority: resources that it needs are not given to later ones. Tickets that are gone
+        // since they were listed follow each other: twice as many are skipped each time, or each of many workers would
+        // try all tickets. Skipped tickets that still wait are listed again.
         let mut skipped = 0;
         while let Some(first) = state.waiting.last()
             && state.free.fits(first.reservation)
@@ -412,7 +412,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Keeps what a ticket needs from being collected, even if its run ends.
+    /// Protects the files that a ticket needs from collection, even if its run ends.
     fn announce(&self, ticket: &Ticket) -> Result<(), StorageError> {
         let values = ticket.values.iter().map(|value| value.name.clone());
         let results = ticket.version().directories();
@@ -420,8 +420,8 @@ impl<'a> Worker<'a> {
         self.storage.gc_roots().announce(values.chain(results).chain([tree]))
     }
 
-    /// Waits until everything is visible that a ticket names: a file system of several hosts may show it late. Returns
-    /// what is not, if the wait is over.
+    /// Waits until all files that a ticket names are visible: a file system of several hosts may show them late.
+    /// Returns one that is not visible when the wait is over.
     fn await_visible(&self, ticket: &Ticket) -> Option<String> {
         let began = Instant::now();
         let tree = self.storage.trees().name(&ticket.tree);
@@ -500,7 +500,7 @@ pub(super) struct ExecutorShare<'a> {
 }
 
 impl<'a> ExecutorShare<'a> {
-    /// The share of a call that has what it asks for.
+    /// The share of a call that has its resources.
     pub(super) fn new(executor: &'a dyn Executor, resources: &Resources, isolates: bool) -> Self {
         let slots = resources.cpus.map_or(1, |cpus| cpus.get() as usize);
         Self { executor, slots: NonZeroUsize::new(slots).unwrap_or(NonZeroUsize::MIN), isolates }

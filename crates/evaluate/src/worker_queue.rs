@@ -62,7 +62,7 @@ struct QueueState {
     /// The number of tickets so far.
     made: u64,
     tickets: HashMap<u64, PendingTicket>,
-    /// The number of tickets that were answered, by what they asked for.
+    /// The number of tickets that were answered, by the resources that they asked for.
     answered: BTreeMap<Resources, u64>,
     /// Messages for the user.
     messages: QueueMessages,
@@ -115,7 +115,7 @@ impl WorkerQueue {
         put
     }
 
-    /// Returns how many tickets there are, by what they ask for.
+    /// Returns the number of tickets, by the resources that they ask for.
     pub fn demand(&self) -> BTreeMap<Resources, TicketCounts> {
         let mut demand: BTreeMap<Resources, TicketCounts> = BTreeMap::new();
         let state = self.shared.lock();
@@ -141,7 +141,7 @@ impl WorkerQueue {
         self.shared.give_up(waiting, || Some(TicketEnd::Refused(why.to_owned())));
     }
 
-    /// Withdraws the calls that no worker has begun, and those that come later.
+    /// Withdraws the calls that no worker has begun, and all later calls.
     pub(super) fn stop(&self) {
         self.shared.lock().stopped = true;
         self.shared.changed.notify_all();
@@ -206,7 +206,7 @@ impl QueueWatch {
         self.storage.runs().queue().put(number, ticket, &self.key)
     }
 
-    /// Waits until a ticket is open. Returns false if there will be none.
+    /// Waits until a ticket is open. Returns false if no more will come.
     fn await_tickets(&self) -> bool {
         let mut state = self.lock();
         while state.tickets.is_empty() && !state.closed {
@@ -273,8 +273,8 @@ impl QueueWatch {
         )
     }
 
-    /// Gives tickets of dead workers to others, and delivers those that all workers have refused. Returns whether a
-    /// worker lives.
+    /// Gives tickets of dead workers to others, and delivers tickets that all workers have refused. Returns whether a
+    /// worker is alive.
     fn check_workers(&self, read: &mut AnswersRead) -> bool {
         let queue = self.storage.runs().queue();
         let Ok(claims) = queue.claims(read) else { return true };
@@ -379,7 +379,7 @@ impl QueueWatch {
         }
     }
 
-    /// Takes back the tickets that wait; with `all`, waits no longer for those that workers have.
+    /// Takes back the tickets that wait; with `all`, does not wait for tickets of workers, either.
     fn withdraw(&self, all: bool) {
         let tickets: Vec<u64> = self.lock().tickets.keys().copied().collect();
         let held = self.give_up(tickets, || None);
@@ -391,7 +391,7 @@ impl QueueWatch {
         }
     }
 
-    /// Takes tickets back, and delivers an end for those that no worker has. Returns the others.
+    /// Takes tickets back, and delivers an end for each that no worker has. Returns the others.
     fn give_up(&self, tickets: Vec<u64>, end: impl Fn() -> Option<TicketEnd>) -> Vec<u64> {
         let mut held = Vec::new();
         for number in tickets {

@@ -1,4 +1,4 @@
-//! Hints: what to try after an execution has failed, as far as its remains tell.
+//! Hints: what to try after an execution has failed, judged by its log and its stage.
 //!
 //! `symptoms` gathers the symptoms once a call has failed; a call that succeeds costs nothing. Each of `CASES` is
 //! a function of the symptoms. The first one that fits gives the hint. A case fits only what certainly is there,
@@ -99,7 +99,7 @@ fn link(symptoms: &Symptoms) -> Option<String> {
     ))
 }
 
-/// The sandbox does not show what the log, or the first line of `exec`, names.
+/// The sandbox does not show a file that the log, or the first line of `exec`, names.
 fn unseen(symptoms: &Symptoms) -> Option<String> {
     let rules: Vec<String> = symptoms.lacking.iter().map(ToString::to_string).collect();
     let words = match &rules[..] {
@@ -121,7 +121,7 @@ fn granting(symptoms: &Symptoms, rules: &[String]) -> String {
     format!("the {line} {} in {file}", lines.join(", "))
 }
 
-/// A root of its own lacks what it takes to start `exec`, a program, or a package.
+/// A root of its own lacks a file that `exec` needs to start, a program, or a package.
 fn root(symptoms: &Symptoms) -> Option<String> {
     let root = format!("its root, the input {},", symptoms.root.as_ref()?);
     if matches!(symptoms.ending, Ending::NotStarted) {
@@ -283,7 +283,7 @@ fn is_temporary(name: &str) -> bool {
     name.starts_with('.') || name.to_lowercase().starts_with("tmp")
 }
 
-/// No output was made, and what was printed is no complaint.
+/// No output was made, and the log does not complain.
 fn printed(symptoms: &Symptoms) -> Option<String> {
     let missing = missing(symptoms).filter(|missing| missing.is_alone)?;
     if symptoms.printed == 0 || log::complains(&symptoms.log) {

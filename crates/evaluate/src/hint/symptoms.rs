@@ -286,7 +286,7 @@ fn outward(scene: &Scene<'_>, log: &str) -> Option<(PathBuf, PathBuf)> {
     None
 }
 
-/// Whether a link in a directory of a tree leads out of the tree, as far as names tell.
+/// Whether a link in a directory of a tree leads out of the tree, judged by names.
 fn leads_out(room: &Path, target: &Path) -> bool {
     let mut depth = room.components().count();
     for part in target.components() {

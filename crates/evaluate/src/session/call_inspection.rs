@@ -1,5 +1,5 @@
-//! Looking into a call: finding it, whether it has succeeded, failed or is executed now; its log; and a session in which a user looks into
-//! its sandbox. Its record says what it reads, and its computation's directory what it is.
+//! Looking into a call: finding it, whether it has succeeded, failed or is executed now; its log; and a session in
+//! which a user looks into its sandbox. Its record has its inputs, and the directory of its computation its program.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -53,7 +53,7 @@ impl Explain for CallNameError {
 ///
 /// # Errors
 ///
-/// Fails if it is no such name.
+/// Fails if it is not such a name.
 pub fn named_call(storage: &Storage, path: &Path) -> Result<ResultName, CallNameError> {
     Locator::new(storage)
         .find(path, ResultName::of_call)
@@ -64,7 +64,7 @@ pub fn named_call(storage: &Storage, path: &Path) -> Result<ResultName, CallName
 ///
 /// # Errors
 ///
-/// Fails if it is no such name.
+/// Fails if it is not such a name.
 pub fn named_job(storage: &Storage, path: &Path) -> Result<ResultName, CallNameError> {
     Locator::new(storage)
         .find(path, ResultName::of_job)
@@ -189,8 +189,8 @@ pub(super) fn named(storage: &Storage, text: &str) -> impl Iterator<Item = Resul
 /// The pause between two looks at a log.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Prints what a call has printed. With `follows`, goes on until no run executes it any more, or the user asks to stop. What it
-/// prints is read from the storage, so the execution may be on another host.
+/// Prints the log of a call. With `follows`, continues until no run executes it any more, or the user asks to stop. The
+/// log is read from the storage, so the execution may be on another host.
 ///
 /// # Errors
 ///
@@ -233,7 +233,7 @@ pub fn print_log(
     }
 }
 
-/// Prints what a log has from a byte on. Returns how much that is.
+/// Prints a log from a byte on. Returns the number of printed bytes.
 fn copy(storage: &Storage, log: &str, from: u64, out: &mut dyn Write) -> Result<u64, Error> {
     let mut copied = 0;
     loop {
@@ -280,7 +280,7 @@ pub enum InspectionError {
     /// Its computation's directory cannot be read.
     #[error("the computation of {0} cannot be used: {1}")]
     Computation(String, String),
-    /// There is no terminal and no command.
+    /// There is neither a terminal nor a command.
     #[error("a shell needs a terminal, and standard input or output is none")]
     NoTerminal,
     /// Nothing can be isolated on this host.
@@ -365,8 +365,8 @@ impl InspectionSession {
         self.execution.interrupted_by()
     }
 
-    /// Finds a call: one that has succeeded or failed, or one of a computation of the task, by its whole name; or the only one of a
-    /// computation or with a label. What it makes is kept, if it is to be.
+    /// Finds a call: one that has succeeded or failed, or one of a computation of the task, by its whole name; or the
+    /// only one of a computation or with a label. Its outputs are kept if `keeps`.
     ///
     /// # Errors
     ///
@@ -518,7 +518,7 @@ impl InspectionSession {
         Ok(self.storage.inputs().literal(&file)?)
     }
 
-    /// The computation of a call: its directory is exported, and says what its inputs and outputs are called, and what it may
+    /// The computation of a call. Its directory is exported, and has the names of its inputs and outputs, and its
     /// access.
     fn computation(
         &self,

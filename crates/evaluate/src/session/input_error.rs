@@ -36,7 +36,7 @@ pub enum InputError {
         given: usize,
         /// Other inputs are given by name.
         named: bool,
-        /// Git's configuration has a storage, so none needs to be given.
+        /// Git's configuration has a storage, so it need not be given.
         configured: bool,
     },
     /// The task has no input of this name.

@@ -19,14 +19,14 @@ use ce_model::template::MAX_TEXT;
 use ce_storage::{Input, InputSource, StorageError};
 use ce_task::load;
 
-/// A task whose values have the texts of its inputs: what it is given, and what of it is asked for.
+/// A task whose values have the texts of its inputs: its given inputs, and the requested part of it.
 pub struct BoundTask {
     /// The task, without free names.
     pub task: Task,
     /// Its values, in the order of its inputs; `None` for one that is its default. An input that was read for its text has its
     /// contents in place of a file, since a pipe can be read only once.
     pub(super) given: Vec<Option<InputSource>>,
-    /// Whether each input is read by what is asked for.
+    /// Whether each input is read by the requested part.
     pub(super) is_read: Vec<bool>,
     /// The points and calls that are asked for.
     pub(super) selection: PointSelection,
@@ -35,7 +35,7 @@ pub struct BoundTask {
 }
 
 impl BoundTask {
-    /// Binds the names in the values of a task to the texts of what it is given. All of it is asked for.
+    /// Binds the names in the values of a task to the texts of its given inputs. All of it is requested.
     ///
     /// # Errors
     ///
@@ -72,7 +72,7 @@ impl BoundTask {
         let plan = Plan::of_points(&self.task, selection.clone());
         let has_sheets = expand_own_sheets(trees, &self.task, &plan)?;
         check_selection(&plan)?;
-        // An evaluation expands the sheets itself, and tells of it.
+        // An evaluation expands the sheets itself, and reports it.
         let plan = (!has_sheets).then_some(plan);
         Ok(Self { selection, is_read, plan, ..self })
     }
@@ -113,7 +113,7 @@ impl BoundTask {
     }
 }
 
-/// Binds a version of a task to what another version was given.
+/// Binds a version of a task to the given inputs of another version.
 pub(super) fn bind_like(
     trees: &Trees,
     task: Task,
@@ -255,8 +255,8 @@ pub(super) fn given_to(other: &Evaluation, task: &Task) -> Vec<Option<(InputSour
     given
 }
 
-/// Checks that the directories exist that a task reads at recorded commits. What is not cloned is left out, since
-/// the user may name another repository.
+/// Checks that the directories exist that a task reads at recorded commits. Skips repositories that are not cloned,
+/// since the user may name another repository.
 ///
 /// # Errors
 ///

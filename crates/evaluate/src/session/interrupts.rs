@@ -25,8 +25,7 @@ use ce_model::exit::Explain;
 use ce_model::humanize::duration;
 use ce_storage::{Outage, Patience, Storage, StorageError};
 
-/// The signals that ask a program to end, except those that were ignored at the start, as by
-/// `nohup`.
+/// The signals that ask a program to end, except signals that were ignored at the start, as by `nohup`.
 fn signals() -> impl Iterator<Item = i32> {
     [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !was_ignored(*signal))
 }
@@ -172,7 +171,7 @@ impl Stop {
     }
 }
 
-/// Messages about the storage. Each is reported at once, unless somebody follows them to report them beside the progress.
+/// Messages about the storage. Each is reported at once, unless a follower reports them beside the progress.
 #[derive(Debug)]
 struct StorageNotices {
     frontend: Frontend,
@@ -187,8 +186,8 @@ impl StorageNotices {
         Self { frontend, untold: Mutex::default(), is_followed, has_warned }
     }
 
-    /// Waits for a storage that is away until `stop` becomes true, and tells that here. If it is quiet, waits for collections
-    /// are not told.
+    /// Waits for a storage that is away until `stop` becomes true, and reports it here. If `quiet`, waits for
+    /// collections are not reported.
     fn patience(self: &Arc<Self>, stop: Arc<AtomicBool>, is_quiet: bool) -> Patience {
         let notices = Arc::clone(self);
         let tell = move |outage: &Outage| {
@@ -199,7 +198,7 @@ impl StorageNotices {
         Patience { stop, tell: Arc::new(tell) }
     }
 
-    /// Somebody asks for the notices from now on, or does not any more.
+    /// Sets whether a follower asks for the notices from now on.
     fn follow(&self, is_followed: bool) {
         self.is_followed.store(is_followed, Ordering::Release);
         if !is_followed {
@@ -225,7 +224,7 @@ impl StorageNotices {
         self.untold.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns once what the user should know of hard links, if they are not what runs need.
+    /// Returns a notice for the user, once, if hard links do not work as runs need.
     fn links(&self, storage: &Storage) -> Option<String> {
         (storage.availability().lacks_links() && !self.has_warned.swap(true, Ordering::AcqRel))
             .then(|| links_warning(storage.shown_place()))
@@ -303,7 +302,7 @@ impl InterruptibleExecutor {
         self.interrupts.caught()
     }
 
-    /// Somebody asks for the notices from now on, or does not any more.
+    /// Sets whether a follower asks for the notices from now on.
     pub(super) fn follow(&self, is_followed: bool) {
         self.notices.follow(is_followed);
     }

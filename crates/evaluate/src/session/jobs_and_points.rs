@@ -41,8 +41,7 @@ pub enum Kept {
     FailedPoints,
     /// The task has changes that no commit records.
     Uncommitted,
-    /// These revisions are no full commit ids, so they may name other commits later: each with the name
-    /// of its tree.
+    /// Revisions that are not full commit ids, so they may name other commits later: each with the name of its tree.
     Revisions(Vec<(TreeName, String)>),
     /// The storage is read-only.
     ReadOnly,
@@ -124,7 +123,7 @@ impl Session {
     }
 }
 
-/// The names of the trees among these values whose revisions are no full commit ids, with these, sorted.
+/// The names of the trees among these values whose revisions are not full commit ids, with the revisions, sorted.
 fn loose_revisions(evaluation: &Evaluation, values: &[DerivedId]) -> Vec<(TreeName, String)> {
     let mut loose: Vec<_> = values
         .iter()
@@ -290,7 +289,7 @@ impl Explain for RangeError {
 /// A file of points over the inputs of a task.
 #[derive(Clone, Debug)]
 pub struct PointsFile {
-    /// Its path, or what it is.
+    /// Its path, or its description.
     shown: String,
     contents: Vec<u8>,
 }
@@ -370,7 +369,7 @@ fn line(default: InputSource) -> Option<String> {
 ///
 /// # Errors
 ///
-/// Fails if a column is no input of the task, or is there twice, or if there are too many points.
+/// Fails if a column is not an input of the task, or occurs twice, or if there are too many points.
 pub fn for_each(task: Task, factors: Vec<Factor>) -> Result<(Task, RangedInputs), Error> {
     let names: Vec<&String> = factors.iter().flat_map(|it| it.points.names()).collect();
     for (at, name) in names.iter().enumerate() {
@@ -437,7 +436,7 @@ impl Session {
     }
 }
 
-/// The inputs of a job: what the point has for each, or what was given.
+/// The inputs of a job: each from the point, or as given.
 fn job_inputs<T: Clone>(
     ranged: &RangedInputs,
     point: SweepPoint<'_>,

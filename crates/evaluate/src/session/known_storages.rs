@@ -1,4 +1,5 @@
-//! The storages that a repository has used: what it remembers of them, so that one that has vanished is not made again in silence.
+//! The storages that a repository has used: the repository remembers them, so a storage that has vanished is not made
+//! again silently.
 //!
 //! The memory is a file in Git's directory, which all work trees share: a line for each path and id of a storage. A storage at a path that is
 //! not remembered is a new one. At a path that is, it must have one of the remembered ids. Where nothing can be written, nothing is
@@ -67,7 +68,7 @@ impl Explain for KnownStorageError {
     }
 }
 
-/// What a repository remembers of the storages that it has used.
+/// The record of a repository about the storages that it has used.
 #[derive(Debug)]
 pub struct KnownStorages {
     file: PathBuf,
@@ -82,7 +83,7 @@ impl KnownStorages {
     ///
     /// Fails if it cannot be read.
     pub fn read(dir: &Path) -> Result<Option<Self>, Error> {
-        // What is wrong with the repository is told by those who need it.
+        // Callers that need the repository report what is wrong with it.
         let Ok(Some(git)) = common_directory(dir) else { return Ok(None) };
         Ok(Some(Self::parse(git.join(FILE))?))
     }

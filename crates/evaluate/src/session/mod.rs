@@ -81,13 +81,13 @@ pub struct Progression<'a> {
     pub wait: &'a dyn Fn(Duration),
     /// Returns the signal by which the user has asked to stop, if any.
     pub interrupted_by: &'a dyn Fn() -> Option<u8>,
-    /// Returns something that the user should know by now, each thing once.
+    /// Returns the next message for the user, each one once.
     pub notice: &'a dyn Fn() -> Option<String>,
     /// Keeps how far the run has come, for other programs. A dry run keeps nothing.
     pub note: Option<&'a dyn Fn(&RunState)>,
 }
 
-/// Follows an evaluation, and tells the user.
+/// Follows an evaluation, and reports it to the user.
 pub trait Observer {
     /// Follows until there are no more events.
     fn follow(&mut self, progression: &Progression<'_>);
@@ -187,7 +187,7 @@ impl Session {
         }
     }
 
-    /// Reads these repositories, of a task in this directory, in place of those that it records.
+    /// Reads these repositories, for a task in this directory, in place of the recorded ones.
     #[must_use]
     pub fn reading(self, dir: &Path, repositories: &[(String, PathBuf)]) -> Self {
         let sources = Arc::new(SourceRepositories::new(dir, repositories.to_vec()));
@@ -220,7 +220,7 @@ impl Session {
         })
     }
 
-    /// Binds the names in the values of a task to the texts of what it is given. All of it is asked for.
+    /// Binds the names in the values of a task to the texts of its given inputs. All of it is requested.
     ///
     /// # Errors
     ///
@@ -355,7 +355,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Fails if threads cannot be started, or what was written cannot be flushed.
+    /// Fails if threads cannot be started, or written files cannot be flushed.
     pub fn execute_again(
         &self,
         calls: &[AuditedCall],
@@ -458,7 +458,7 @@ impl Session {
                 Ok(evaluating) => evaluating,
                 Err(error) => return Ok(Err(EvaluateError::Threads(error))),
             };
-            // A run whose state cannot be written goes on.
+            // A run whose state cannot be written continues.
             let note: &dyn Fn(&RunState) =
                 &|state| drop(evaluation.storage.runs().note_state(state));
             let note = executor.is_some().then_some(note);
@@ -513,7 +513,7 @@ impl Session {
     pub fn check_fit(&self, evaluation: &Evaluation) -> Result<(), Error> {
         let Some(InterruptibleExecutor { executor, .. }) = &self.execution else { return Ok(()) };
         let mut unsatisfiable = match self.queue {
-            // Nothing is known of workers, but for those that this run submits.
+            // Only the workers that this run submits are known.
             Some(_) => evaluation.unsatisfiable_calls(usize::MAX, || {
                 let reach = self.scheduled.as_ref().map_or(Reach::Any, ScheduledWorkers::reach);
                 Offer { reach, ..Offer::default() }
@@ -583,8 +583,8 @@ pub fn look_up(
     Ok(evaluation)
 }
 
-/// Looks for the results of two versions of a task, the older one first. That one has the inputs of the same names that
-/// the newer one is given. An output that cannot be derived is no error. `titles` names both for errors.
+/// Looks for the results of two versions of a task, the older one first. The older one gets the newer one's given
+/// inputs by name. An output that cannot be derived is not an error. `titles` names both for errors.
 ///
 /// # Errors
 ///
@@ -623,7 +623,7 @@ pub fn look_only(evaluation: &Evaluation, jobs: NonZeroUsize) -> Result<(), Eval
     Evaluator { evaluation, execution: None, observe: &|_| {} }.evaluate(jobs)
 }
 
-/// Threads or signals are not to be had.
+/// Threads or signals are not available.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot start threads or watch signals")]
 pub struct BeginError(#[source] Box<dyn error::Error + Send + Sync>);

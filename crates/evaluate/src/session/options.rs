@@ -1,4 +1,4 @@
-//! Options of a session, and the check that this host has what the computations of a task access.
+//! Options of a session, and the check that this host has everything that the computations of a task access.
 
 use std::error::Error as _;
 use std::num::NonZeroUsize;
@@ -243,7 +243,7 @@ impl RunOptions {
         Self { jobs, ..self.clone() }
     }
 
-    /// Checks that this host has what the files `access` of a task's computations say.
+    /// Checks that this host has everything that the files `access` of a task's computations name.
     ///
     /// # Errors
     ///

@@ -142,7 +142,7 @@ fn in_lines(errors: &[ValueError]) -> String {
 ///
 /// # Errors
 ///
-/// Fails with those that no call could read.
+/// Fails with the values that no call could read.
 pub fn check_point_values(dir: &Path, task: &Task, plan: &Plan) -> Result<(), PointValuesError> {
     let files = DeferredFiles::new(dir, task);
     // The texts of inputs are known when the task is bound.

@@ -59,7 +59,7 @@ impl RunJobRequest<'_> {
         let slurm = &Slurm::default();
         let submitted = self.submit_as(token, |job| {
             slurm.submit_run(job).inspect_err(|_| {
-                // It may have been accepted all the same.
+                // It may have been accepted nevertheless.
                 drop(slurm.cancel(token, CancelScope::All));
             })
         });
@@ -70,7 +70,7 @@ impl RunJobRequest<'_> {
     ///
     /// # Errors
     ///
-    /// Fails if this process is no job, or Slurm does not accept it until its time is over.
+    /// Fails if this process is not a job, or Slurm does not accept it until its time is over.
     pub fn hand_over(&self) -> Result<Exit, Error> {
         let stop = Stop::watch().map_err(BeginError::new)?;
         let token = own_token().ok_or(SubmitError(SlurmError::NoJob))?;

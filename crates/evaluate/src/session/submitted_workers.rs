@@ -42,7 +42,7 @@ struct WorkerFlags {
     key: PathBuf,
 }
 
-/// The workers of a run. Dropping it cancels those that have not started; the others end by themselves.
+/// The workers of a run. Dropping it cancels workers that have not started; the others end by themselves.
 pub(super) struct ScheduledWorkers {
     executor: Arc<dyn Executor>,
     shared: Arc<SharedScheduler>,
@@ -150,7 +150,7 @@ struct WorkerDriver {
 }
 
 impl WorkerDriver {
-    /// Does what the pool says until the run is over, and then until nothing is left to be done.
+    /// Carries out the pool's actions until the run is over, and then until none is left.
     fn drive(mut self, closed: &Receiver<()>) {
         let mut pause = Duration::ZERO;
         while closed.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
@@ -311,14 +311,14 @@ pub(super) fn worker_program() -> Result<PathBuf, Error> {
 }
 
 impl Session {
-    /// Lets workers execute what is missing.
+    /// Lets workers execute missing calls.
     pub(super) fn queue_calls(
         &mut self,
         executor: &Arc<dyn Executor>,
         options: &RunOptions,
     ) -> Result<(), Error> {
         let synced = options.durability == Durability::Synced;
-        // A worker refuses what it cannot isolate.
+        // A worker refuses a call that it cannot isolate.
         let isolated = options.isolation != IsolationPolicy::Off;
         let limit = options.policy.timeout;
         let rules = TicketRules { isolated, synced, limit };

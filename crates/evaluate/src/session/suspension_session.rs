@@ -19,7 +19,7 @@ pub enum SuspensionError {
     /// It is not suspended.
     #[error("the call {0} is not suspended")]
     NotSuspended(String),
-    /// A run goes on with it.
+    /// A run continues it.
     #[error("the call {call} is being executed by {holder}")]
     Held {
         /// Its short name.
@@ -165,8 +165,8 @@ impl SuspensionSession {
         Ok((own, others))
     }
 
-    /// Ends what a suspended call has started, if it has a program for that, and removes its directory. Returns the first line that
-    /// the program has printed.
+    /// Ends the processes that a suspended call has started, if it has a program for that, and removes its directory.
+    /// Returns the first line that the program has printed.
     ///
     /// # Errors
     ///
@@ -191,7 +191,7 @@ impl SuspensionSession {
         Ok(line)
     }
 
-    /// Removes the directory of a suspended call, and leaves alone what it has started.
+    /// Removes the directory of a suspended call, and leaves its processes alone.
     ///
     /// # Errors
     ///

@@ -57,7 +57,7 @@ pub struct WorkerOptions {
     pub memory: Option<u64>,
     /// The user ids of other users whose calls it executes.
     pub users: Vec<u32>,
-    /// The files of keys; none for the user's own.
+    /// The files of keys; empty for the user's own.
     pub keys: Vec<PathBuf>,
     /// The time without a call after which it ends.
     pub idle: Duration,
@@ -125,7 +125,7 @@ impl WorkerSession {
         Ok(Self { storage, execution, rules, keys, began: Instant::now() })
     }
 
-    /// Works until there is nothing to do any more.
+    /// Works until no work is left.
     ///
     /// # Errors
     ///
