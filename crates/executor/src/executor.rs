@@ -61,12 +61,13 @@ pub trait Executor: Send + Sync {
     /// Takes an invocation, to be started as soon as possible.
     fn submit(&self, invocation: Invocation, completion: Completion);
 
-    /// Takes a turn for an execution, to be kept until that has ended. Returns `None` if other runs have what it needs, unless it
-    /// `waits`. A caller that waits must have nothing that others may wait for, such as the lease of a call.
+    /// Takes a turn for an execution, to be kept until that has ended. Returns `None` if other runs have the resources
+    /// that it needs, unless it `waits`. A caller that waits must hold nothing that others may wait for, such as the
+    /// lease of a call.
     ///
     /// # Errors
     ///
-    /// Fails as soon as nothing is started any more, or if there will never be what it needs.
+    /// Fails as soon as nothing is started any more, or if the resources will never be there.
     fn enter(&self, request: TurnRequest, _waits: bool) -> Result<Option<HostTurn>, ExecuteError> {
         Ok(Some(HostTurn::beside_all(request)))
     }
@@ -90,7 +91,7 @@ pub trait Executor: Send + Sync {
         None
     }
 
-    /// Returns the message about it that the user should see by now, if any: each thing once.
+    /// Returns the next message about it for the user, if any, each one once.
     fn notice(&self) -> Option<String> {
         None
     }
@@ -122,8 +123,9 @@ pub trait Executor: Send + Sync {
         false
     }
 
-    /// Whether an execution that has just ended like this may have been disturbed: somebody who ends this process may have sent
-    /// signals to processes of the execution, too, and a script that goes on without one of them makes wrong outputs.
+    /// Whether an execution that has just ended in this way may have been disturbed: signals that end this process may
+    /// have gone to processes of the execution, too, and a script that continues without one of them makes wrong
+    /// outputs.
     fn is_disturbed(&self, _: &Result<Ended, ExecuteError>) -> bool {
         false
     }
@@ -266,7 +268,7 @@ fn unversioned(call: &str) -> Option<(&str, &str)> {
     Some((computation, rest.split_once('/')?.1))
 }
 
-/// The exit status of an `exec` that has started something which goes on elsewhere: `EX_TEMPFAIL`.
+/// The exit status of an `exec` that has started a process elsewhere: `EX_TEMPFAIL`.
 pub const SUSPENDED: i32 = 75;
 
 /// The end of an execution that was started.
@@ -276,7 +278,7 @@ pub enum Ended {
     Done(Usage),
     /// `exec` ended in another way, which the call is to blame for.
     Failed(Failed),
-    /// `exec` has started something that goes on elsewhere, and is to be executed again later.
+    /// `exec` has started a process that runs elsewhere, and is to be executed again later.
     Suspended(Usage),
     /// The worker that executed it ended, which the call is not to blame for; in words, how.
     Lost(String),
@@ -289,8 +291,8 @@ pub struct Failed {
     pub status: Status,
     /// Its use of time and memory.
     pub usage: Usage,
-    /// Lines of `access` that would grant what it may have failed for lack of: what its log complains about,
-    /// and its sandbox does not show.
+    /// Lines of `access` that might prevent the failure: they grant paths that its log complains about and its sandbox
+    /// does not show.
     pub lacking: Vec<Rule>,
 }
 
@@ -330,7 +332,7 @@ pub struct Usage {
     pub passed_on: bool,
     /// Its isolation.
     pub isolation: Isolation,
-    /// The statuses of its tasks, if a launcher has started it. What they used is not known then.
+    /// The statuses of its tasks, if a launcher has started it. Their resource usage is not known then.
     pub tasks: TaskStatuses,
 }
 
@@ -426,7 +428,8 @@ impl ExecuteError {
         }
     }
 
-    /// Returns how the execution was lost, in words, if a process of this program broke down rather than what it was to execute.
+    /// Returns how the execution was lost, in words, if a process of this program broke down rather than the executed
+    /// program.
     pub(super) fn loss(&self) -> Option<String> {
         let (what, source): (String, &dyn std::error::Error) = match self {
             Self::Isolate(SandboxError::Lost(source)) => {
@@ -438,7 +441,7 @@ impl ExecuteError {
         Some(format!("{what}: {source}"))
     }
 
-    /// Whether a directory is not the one any more that was verified, or what is in it is not there any more.
+    /// Whether a verified directory was replaced, or a file in it is gone.
     pub fn has_lost(&self, directory: &Path) -> bool {
         match self {
             Self::Replaced(path) => path == directory,
@@ -524,8 +527,8 @@ const KILLED: u8 = SIGNALLED + 9;
 /// Those of tasks that were asked to end by HUP, INT or TERM: by a launcher when another one has failed, or by a stranger.
 const ASKED: [u8; 3] = [SIGNALLED + 1, SIGNALLED + 2, SIGNALLED + 15];
 
-/// The exit statuses of tasks, by their numbers, as a shell has them: 128 and the number of a signal for one that was killed. A
-/// task that was ended before it could note a status has none.
+/// The exit statuses of tasks, by their numbers, as a shell has them: 128 and the number of a signal for one that was
+/// killed. A task that was ended before it could note a status has `None`.
 ///
 /// Empty unless a launcher has started tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -46,7 +46,7 @@ pub struct Invocation {
     pub log: String,
     /// Access that it has beyond all that, in a sandbox.
     pub access: Access,
-    /// Whether it is executed in a sandbox. An executor that has none refuses it then.
+    /// Whether it is executed in a sandbox. An executor without a sandbox refuses it then.
     pub isolate: bool,
     /// Its time limit.
     pub limit: Option<Duration>,
@@ -99,7 +99,7 @@ pub enum CallProgram {
     Exec,
     /// Reports the state of the things that it has started elsewhere.
     Status,
-    /// Ends what it has started elsewhere.
+    /// Ends the processes that it has started elsewhere.
     Cancel,
 }
 
@@ -119,7 +119,7 @@ impl CallProgram {
 pub struct InputFile {
     /// The file or directory.
     pub file: VerifiedPath,
-    /// Its digest, which tells whether it is a directory.
+    /// Its digest, which shows whether it is a directory.
     pub digest: Digest,
     /// Its name in a sandbox: its number, and its suffix if it has one.
     pub name: String,
@@ -222,7 +222,7 @@ impl VerifiedPath {
 ///
 /// # Errors
 ///
-/// Fails with `ESTALE` if the path leads to another device and inode by now.
+/// Fails with `ESTALE` if the path leads to another device and inode now.
 pub(super) fn open_verified(path: &Path, id: (u64, u64)) -> io::Result<OwnedFd> {
     let place = open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
     compare(&fstat(&place)?, id)?;
@@ -247,7 +247,7 @@ pub const TAIL: u64 = 4000;
 /// interpreter.
 pub const HEAD: u64 = 256;
 
-/// Opens the file that takes what an execution prints: an empty one, or one that is yet to be made.
+/// Opens the log of an execution. It is empty, or made if it does not exist.
 ///
 /// Another execution without isolation may have put a link or a FIFO in its place: neither is used.
 pub(super) fn open_log(stage: &OwnedFd, name: impl Arg) -> io::Result<File> {

@@ -480,7 +480,7 @@ fn make_writable() -> Result<(), Errno> {
     mount_remount(COMPUTATION, MountFlags::BIND, "")
 }
 
-/// All rights to a key, for those who possess it and for its user.
+/// All rights to a key, for its possessors and for its user.
 const ANYTHING: u32 = 0x3f3f_0000;
 
 /// Files that control the kernel.

@@ -16,7 +16,8 @@ const OTHERS: u64 = 64;
 /// The directories of the storage that are kept open at most. They take at most a fourth of the limit.
 const DIRECTORIES: u64 = 200;
 
-/// The files of an execution: the pipes of its launcher, its lease, and those that are open while it begins and ends.
+/// The open files of an execution: the pipes of its launcher, its lease, and files that are open while it begins and
+/// ends.
 const EACH: u64 = 6;
 
 /// The variable that passes the limit of executions to a launcher.

@@ -49,7 +49,7 @@ pub fn reset_signals() {
     }
 }
 
-/// Lets what is typed to end this process have no effect on it any more. Processes that it starts get these signals.
+/// Catches the signals of Ctrl-C and Ctrl-\ without effect. Processes that it starts get these signals.
 pub fn outlive_typed_signals() {
     for signal in [SIGINT, SIGQUIT] {
         let _caught = flag::register(signal, Arc::default());
@@ -77,7 +77,7 @@ pub fn has_hung_up() -> bool {
     HAS_HUNG_UP.load(Ordering::SeqCst)
 }
 
-/// Whether a signal was ignored when this program started: then it is to go on having no effect.
+/// Whether a signal was ignored when this program started: then it stays ignored.
 pub fn was_ignored(signal: i32) -> bool {
     let ignored = IGNORED.get_or_init(|| {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -100,7 +100,7 @@ const fn bit(signal: i32) -> u64 {
 /// The role of this process after a split in two.
 #[derive(Debug)]
 pub enum Detach {
-    /// The one that goes on.
+    /// The process that continues.
     Child(Leaving),
     /// The one that ends, with this exit code: the other one has left, or has ended.
     Parent(u8),
@@ -136,7 +136,7 @@ fn exit_code(child: i32) -> io::Result<u8> {
 }
 
 impl Leaving {
-    /// Leaves the terminal: from now on, everything that is printed goes to `log`, and there is nothing to be read.
+    /// Leaves the terminal: from now on, all output goes to `log`, and the input is empty.
     pub fn leave(self, log: &File) -> io::Result<()> {
         let Self(mut parent) = self;
         let nothing = open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;

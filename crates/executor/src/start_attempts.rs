@@ -1,7 +1,7 @@
 //! Attempts to start executions where processes, memory or open files are used up: fewer run at once then.
 //!
-//! While executions of this process run, a failed attempt waits until one of them ends. Otherwise attempts go on for a few seconds, since
-//! other processes may free what they use. All attempts share these seconds, until one succeeds.
+//! While executions of this process run, a failed attempt waits until one of them ends. Otherwise it is repeated for a
+//! few seconds, since other processes may free resources. All attempts share these seconds, until one succeeds.
 
 use std::io;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -82,7 +82,7 @@ impl StartAttempts {
                 (AttemptNotice::None | AttemptNotice::Unknown(_), Some(limit)) => {
                     state.notice = AttemptNotice::Limit(limit);
                 }
-                // A launcher that somebody has killed once is replaced, and not worth a word.
+                // A launcher that was killed once is replaced without a message.
                 (AttemptNotice::None, None) if is_again => {
                     state.notice = AttemptNotice::Unknown(cause.to_string());
                 }

@@ -42,7 +42,7 @@ struct HostState {
     is_exclusive: bool,
     /// When it was last looked whether another run waits.
     looked: Option<Instant>,
-    /// The reason why there are no locked files, until an exclusive execution reports it.
+    /// The reason why locks are not available, until an exclusive execution reports it.
     failure: Option<String>,
     /// The message that is yet to be reported.
     notice: Option<String>,
@@ -113,7 +113,7 @@ impl HostLock {
         if is_cancelled() { Err(ExecuteError::Interrupted) } else { Ok(None) }
     }
 
-    /// Returns the message that the user should see by now, if any: each thing once.
+    /// Returns the next message for the user, if any, each one once.
     pub(super) fn notice(&self) -> Option<String> {
         self.lock().notice.take()
     }
@@ -186,7 +186,7 @@ impl HostState {
         }
     }
 
-    /// Goes on without locks, which cannot be had.
+    /// Continues without locks, which are not available.
     fn give_up(&mut self, directory: Option<&Path>, error: &io::Error) {
         self.files = None;
         let place = directory.unwrap_or(Path::new("")).display();
@@ -257,7 +257,7 @@ pub(super) struct Gpus {
 
 #[derive(Debug, Default)]
 struct GpuState {
-    /// The names of those that executions of this run have.
+    /// The names of processors that executions of this run have.
     taken: BTreeSet<String>,
     /// The message that is yet to be reported.
     notice: Option<String>,
@@ -322,7 +322,7 @@ impl Gpus {
         Ok(taken?.map(|()| lease))
     }
 
-    /// Returns the message that the user should see by now, if any: each thing once.
+    /// Returns the next message for the user, if any, each one once.
     pub(super) fn notice(&self) -> Option<String> {
         self.lock().notice.take()
     }
@@ -388,7 +388,7 @@ impl Gpus {
 }
 
 impl GpuLease {
-    /// The names of those that it has, in the order of the host.
+    /// The names of its processors, in the order of the host.
     pub(super) fn names(&self) -> Vec<String> {
         let names = self.gpus.names().iter();
         names.filter(|name| self.names.contains(*name)).cloned().collect()
@@ -427,7 +427,7 @@ fn unlock(file: &File) {
     drop(file.unlock());
 }
 
-/// The names of the graphics processors: those that are visible, else those that there are.
+/// The names of the graphics processors: the visible ones, or else all.
 fn names(visible: Option<&str>, devices: &Path) -> Vec<String> {
     let Some(visible) = visible else {
         let mut count = 0;
@@ -518,7 +518,7 @@ mod tests {
         drop(one);
         let rest = run.lease(2, true, never).unwrap().unwrap();
         assert_eq!(rest.names(), ["3", "5"]);
-        // An execution that gives up keeps nothing, nor one that does not wait.
+        // An execution that gives up or does not wait keeps nothing.
         assert!(other.lease(1, false, never).unwrap().is_none());
         assert!(matches!(other.lease(1, true, || true), Err(ExecuteError::Interrupted)));
         assert!(matches!(other.lease(4, true, never), Err(ExecuteError::Refused(_))));

@@ -174,8 +174,8 @@ impl Local {
     }
 }
 
-/// Whether an execution can pass an open file to a process that it has not started: over an abstract socket of the host, or one
-/// in a directory that it was granted. Without isolation it can always; then what it asks for counts.
+/// Whether an execution can pass an open file to a process that it has not started: over an abstract socket of the
+/// host, or one in a directory that it was granted. Without isolation it always can; then its declared access counts.
 fn reaches_others(access: &Access, isolation: Isolation) -> bool {
     access.rules.iter().any(|rule| match rule {
         Rule::Network => true,
@@ -282,7 +282,7 @@ pub(super) struct Starter {
     pub(super) sandbox: Option<TaskSandbox>,
 }
 
-/// The processes of an executor: those that run, those that are left, and attempts to start others.
+/// The processes of an executor: running ones, orphans, and attempts to start others.
 type Processes<'a> = (&'a Groups, &'a Orphans, &'a StartAttempts);
 
 /// Executes, and waits for the end of the process group.
@@ -451,7 +451,7 @@ fn command(invocation: &Invocation, starter: &Starter) -> Result<Command, Execut
         .stderr(log)
         .process_group(0);
     if let Some(sandbox) = &starter.sandbox {
-        // Nothing but what the launcher needs of the allocation.
+        // Only the variables of the allocation that the launcher needs.
         let variables = env::vars_os();
         let variables = variables.filter(|(name, _)| name.as_encoded_bytes().starts_with(b"SLURM"));
         command.env_clear().envs(variables).envs(sandbox.environment());
@@ -565,7 +565,7 @@ fn execute_sandboxed(
     })
 }
 
-/// Begins an execution. Returns what it may see, its launcher, and the process that leads its group.
+/// Begins an execution. Returns its sandbox specification, its launcher, and the process that leads its group.
 fn begin(
     sandbox: &Sandbox,
     invocation: &Invocation,

@@ -34,12 +34,12 @@ struct LiveGroups {
 }
 
 impl Groups {
-    /// Asks all groups to end, and those that are yet to come.
+    /// Asks all groups to end, also later ones.
     pub(super) fn cancel(&self) {
         self.end(ask_to_end, false);
     }
 
-    /// Ends all groups; those that are yet to come are asked to end.
+    /// Ends all groups; later ones are asked to end.
     pub(super) fn kill(&self) {
         self.end(kill, true);
     }

@@ -60,7 +60,7 @@ const NOT_BEGUN: u8 = 126;
 /// The interval at which a task looks for the keeper.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// The exit statuses of what HUP, INT, KILL and TERM have ended, as shells have them.
+/// The exit statuses of processes that HUP, INT, KILL and TERM have ended, as in shells.
 const ENDED_BY_SIGNALS: [u8; 4] = [129, 130, 137, 143];
 
 /// The time within which a signal to all processes of a step has reached them.
@@ -84,8 +84,8 @@ pub(crate) struct TaskSandbox {
 }
 
 impl TaskSandbox {
-    /// Writes the specification of what the tasks of an invocation may see to a file that the hosts share. `token` is
-    /// part of its name, and cannot be guessed.
+    /// Writes the sandbox specification of the tasks of an invocation to a file that the hosts share. `token` is part
+    /// of its name, and cannot be guessed.
     pub(crate) fn new(
         invocation: &Invocation,
         token: &str,
@@ -282,7 +282,7 @@ const NAMESPACES: [(LinkNameSpaceType, &str); 6] = [
     (LinkNameSpaceType::ProcessID, "pid_for_children"),
 ];
 
-/// Enters namespaces. What is forked from now on is in the process namespace, too.
+/// Enters namespaces. Processes that are forked from now on are in the process namespace, too.
 fn join(namespaces: &[OwnedFd], user: InsideUser) -> rustix::io::Result<()> {
     let mut all: Vec<_> = NAMESPACES.iter().map(|(kind, _)| *kind).zip(namespaces).collect();
     if user != InsideUser::Same {
@@ -330,7 +330,7 @@ fn start_holder(
     Ok(why)
 }
 
-/// Tells the first task why nothing can be isolated. Returns the exit status of the process that has failed.
+/// Reports to the first task why isolation fails. Returns the exit status of the process that has failed.
 fn tell_failure(tells: &OwnedFd, failed: StepError) -> u8 {
     let _gone = rustix::io::write(tells, &failed.reply().frame());
     1
@@ -452,7 +452,8 @@ fn device_of(path: &Path) -> Result<u64, StepError> {
     Ok(fs::symlink_metadata(path).map_err(at(VERIFY, path))?.dev())
 }
 
-/// The same, with what Slurm shares with its tasks here, and the numbers that the devices of the storage's file systems have here.
+/// The same, with the files that Slurm shares with its tasks here, and the device numbers of the storage's file systems
+/// here.
 fn on_this_host(mut spec: SandboxSpec) -> Result<SandboxSpec, StepError> {
     spec.stage.id.0 = device_of(&spec.stage.path)?;
     for bind in &mut spec.binds {

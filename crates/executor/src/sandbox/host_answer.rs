@@ -1,8 +1,8 @@
 //! Decides whether a launcher failed to start because the host has no namespaces.
 //!
-//! A host without namespaces refuses a named step of the launcher with a named error, every time. All other failures are temporary:
-//! processes, memory or descriptors are used up, or somebody has killed the launcher. If one of these counted as an answer, an isolated
-//! computation could turn isolation off for the next run.
+//! A host without namespaces refuses a named step of the launcher with a named error, every time. All other failures
+//! are temporary: processes, memory or descriptors are used up, or the launcher was killed. If one of these counted as
+//! an answer, an isolated computation could turn isolation off for the next run.
 
 use std::fs;
 use std::io;
@@ -18,8 +18,8 @@ const REFUSALS: [Errno; 4] = [Errno::PERM, Errno::ACCESS, Errno::NOSYS, Errno::I
 /// The step that makes namespaces.
 const CREATE: &str = "create namespaces";
 
-/// The steps that a host without namespaces refuses: those that make and enter them, mount, and change the root. A kernel without
-/// filters is no reason to isolate nothing.
+/// The steps that a host without namespaces refuses: the ones that make and enter namespaces, mount, and change the
+/// root. A kernel without filters is not a reason to isolate nothing.
 const STEPS: [&str; 12] = [
     CREATE,
     "enter namespaces",

@@ -1,9 +1,9 @@
 //! The launcher: a process of one thread that prepares a sandbox once, and then forks executions in it,
 //! one after the other, each in mount and IPC namespaces of its own.
 //!
-//! They share a process namespace. Its first process ends what an execution has left behind, and reaps processes whose
-//! parent has ended. It has no privileges, and its root is empty. When it ends, all processes of its namespace end.
-//! Between two executions it is the only one. The launcher uses the host's process numbers.
+//! They share a process namespace. Its first process ends processes that an execution has left behind, and reaps
+//! processes whose parent has ended. It has no privileges, and its root is empty. When it ends, all processes of its
+//! namespace end. Between two executions it is the only one. The launcher uses the host's process numbers.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -102,7 +102,7 @@ pub(super) fn install_filter(filter: CallFilter) -> Result<(), StepError> {
     }
 }
 
-/// Executes what it is asked for; `alone`, without the network of the host.
+/// Serves requests to execute programs. If `alone`, without the network of the host.
 fn serve_requests(root: &PreparedRoot, alone: bool) -> Result<(), ProcessEnd> {
     // Made before the network namespace, in which it would be seen.
     let sockets = UnixStream::pair().map_err(at("make", "a socket"))?;
@@ -207,8 +207,8 @@ fn spawner_of(shared: &mut Option<SharedNamespaces>) -> Result<&mut Spawner, Pro
     shared.as_mut().and_then(|it| it.spawner.as_mut()).ok_or(ProcessEnd::Over)
 }
 
-/// Waits for the end of an execution of the spawner, which tells of it; `None` if it could not begin. Ends the launcher with its parent, or
-/// with the spawner: somebody has killed that.
+/// Waits for the end of an execution of the spawner, which reports it; `None` if it could not begin. Ends the launcher
+/// with its parent, or with the spawner, which must have been killed.
 fn follow_spawned(
     spawner: &mut Spawner,
     init: &mut NamespaceInit,
@@ -285,7 +285,7 @@ enum ForkPlace {
     Shared { ipc: bool },
 }
 
-/// Enters the namespaces that executions share, if this one can be shown there what it may see.
+/// Enters the namespaces that executions share, if this one's files can be mounted there.
 fn enter_shared(
     root: &PreparedRoot,
     shared: &mut Option<SharedNamespaces>,
@@ -449,8 +449,8 @@ impl NamespaceInit {
         init.hear().map(|_| init).map_err(|_| ProcessEnd::Over)
     }
 
-    /// Ends the remaining processes of an execution after `exec` was reaped. Returns their resource
-    /// usage if there were any; then the init has ended as well. `reap_other` reaps one that is no child of it.
+    /// Ends the remaining processes of an execution after `exec` was reaped. Returns their resource usage if there were
+    /// any; then the init has ended as well. `reap_other` reaps a process that is not a child of it.
     fn end_all(
         &mut self,
         mut reap_other: impl FnMut() -> Result<(), ProcessEnd>,
@@ -472,7 +472,7 @@ impl NamespaceInit {
         self.hear().map(drop).map_err(at("hear of", "number one"))
     }
 
-    /// Waits until an input can be read. Ends the launcher if the first process has ended: somebody has killed it.
+    /// Waits until an input can be read. Ends the launcher if the first process has ended: it must have been killed.
     fn live_until_readable(&self, input: &impl AsFd) -> Result<(), ProcessEnd> {
         loop {
             let mut fds =
@@ -598,7 +598,7 @@ fn serve_as_init(
     }
 }
 
-/// Ends all other processes of the namespace. Returns whether none is left.
+/// Ends all other processes of the namespace. Returns whether all are gone.
 fn kill_others(reaped: &mut bool) -> Result<bool, StepError> {
     let nobody = Err(Errno::SRCH);
     if kill_process_group(Pid::INIT, Signal::KILL) == nobody {

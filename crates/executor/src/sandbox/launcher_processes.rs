@@ -1,5 +1,5 @@
-//! Processes of a launcher: how they are forked, moved to new namespaces and reaped, what they tell the process that started the
-//! launcher, and errors that say which step failed.
+//! Processes of a launcher: how they are forked, moved to new namespaces and reaped, their messages to the process that
+//! started the launcher, and errors that name the failed step.
 //!
 //! A message is a frame: a length, and then the parts of the message.
 
@@ -78,7 +78,7 @@ impl From<StepError> for ProcessEnd {
     }
 }
 
-/// Sends a message to the process that started the launcher. What was forked uses the same pipe: a frame is one write.
+/// Sends a message to the process that started the launcher. Forked processes use the same pipe: a frame is one write.
 pub(super) fn send(reply: &Reply) {
     // If this fails, the reader has ended.
     let _gone = rustix::io::write(io::stdout(), &reply.frame());
@@ -151,7 +151,7 @@ fn close_others(kept: &[BorrowedFd<'_>]) -> Result<(), StepError> {
 }
 
 fn close(number: RawFd) {
-    // The descriptor of a listing is closed by now.
+    // The descriptor of a listing is already closed.
     let _closed = nix::unistd::close(number);
 }
 

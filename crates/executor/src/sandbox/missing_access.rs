@@ -58,8 +58,8 @@ fn installations(spec: &SandboxSpec, interpreter: &Path) -> Vec<Rule> {
     rules.into_iter().map(Rule::Read).collect()
 }
 
-/// The lines of `access` that would grant what the end of a log complains about: paths that exist
-/// outside only, or cannot be written.
+/// The lines of `access` that would grant paths that the end of a log complains about: paths that exist outside only,
+/// or cannot be written.
 fn lacking_in(spec: &SandboxSpec, log: &str, exists: impl Fn(&Path) -> bool) -> Vec<Rule> {
     let mut rules = Vec::new();
     for line in log.lines() {
@@ -83,7 +83,7 @@ fn is_in_root(spec: &SandboxSpec, path: &Path) -> bool {
     spec.root().is_some_and(|root| below(&root.source, path).symlink_metadata().is_ok())
 }
 
-/// The line that would grant a path, if that is what lacks.
+/// The line that would grant a path, if access to it is missing.
 fn rule(
     spec: &SandboxSpec,
     path: &Path,

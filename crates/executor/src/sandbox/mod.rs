@@ -103,7 +103,7 @@ impl SandboxError {
         }
     }
 
-    /// The same, of an execution that is not to blame for what the launcher could not do.
+    /// Converts the failed step of a launcher into a loss, which is not the execution's fault.
     pub(crate) fn into_lost(self) -> Self {
         match self {
             Self::Step { ref source, .. } => {
@@ -208,7 +208,7 @@ pub struct Sandbox {
 }
 
 impl Default for Sandbox {
-    /// Launchers that are this very program, even if another file has its name by now.
+    /// Launchers that are this very program, even if another file has its name now.
     fn default() -> Self {
         Self::with_program("/proc/self/exe".into())
     }
@@ -280,7 +280,7 @@ impl Sandbox {
     ) -> Result<Launcher, SandboxError> {
         let shared = SharedState::from_access(&invocation.access);
         while let Some(mut launcher) = self.take_idle(&shared) {
-            // One that somebody has killed meanwhile takes nothing.
+            // A launcher that was killed meanwhile accepts nothing.
             if launcher.ask(spec).is_ok() {
                 return Ok(launcher);
             }
@@ -329,7 +329,7 @@ impl SharedState {
         Self { network: access.network(), writes, devices }
     }
 
-    /// The words that tell it to a launcher.
+    /// The words that pass it to a launcher.
     fn words(&self) -> impl Iterator<Item = &OsStr> {
         let network = if self.network { HOST_NETWORK } else { OWN_NETWORK };
         let files = if self.writes { HOST_FILES } else { OWN_FILES };
@@ -499,7 +499,7 @@ mod tests {
         Reply::Failed(doing.to_owned(), path.into(), error.raw_os_error())
     }
 
-    /// The answer, as it is by now and later.
+    /// The answer, now and later.
     fn probed(patience: Duration, answers: &[&str]) -> [Option<bool>; 2] {
         let (_dir, sandbox) = answering(answers);
         let attempts = StartAttempts::with_patience(patience);

@@ -22,7 +22,7 @@ use super::launcher_processes::{OLD, StepError, at, below};
 use super::spec::Bind;
 use crate::invocation::open_verified;
 
-/// Neither set-user-id programs nor devices.
+/// Disables set-user-id programs and devices.
 pub(super) const QUIET: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
 
 /// The directory of the root for executions in the launcher.
@@ -34,7 +34,7 @@ pub(super) const NEW: &str = "/new";
 /// The step that fails if a path leads elsewhere than when it was verified.
 pub(crate) const VERIFY: &str = "find again";
 
-/// Returns the path of an open file or directory, even if another one has its name by now.
+/// Returns the path of an open file or directory, even if another one has its name now.
 pub(super) fn opened(fd: &OwnedFd) -> PathBuf {
     below(OLD, Path::new(&format!("/proc/self/fd/{}", fd.as_raw_fd())))
 }
@@ -83,12 +83,12 @@ pub(super) fn detached(
     Ok(mount)
 }
 
-/// Lets a mount, and all below it, stay as it is: what is mounted on the host from now on would not have its flags.
+/// Makes a mount, and all below it, private: later mounts of the host would not have its flags.
 pub(super) fn make_private(mount: &Path) -> rustix::io::Result<()> {
     mount_change(mount, MountPropagationFlags::REC | MountPropagationFlags::PRIVATE)
 }
 
-/// Opens what is shown to an execution.
+/// Opens a file or directory that is shown to an execution.
 pub(super) fn open_source(bind: &Bind) -> Result<OwnedFd, StepError> {
     match bind.id {
         Some(id) => open_verified(&below(OLD, &bind.source), id).map_err(at(VERIFY, &bind.source)),
@@ -124,8 +124,8 @@ pub(super) struct Shown<'a> {
     pub(super) owners: Option<&'a OwnedFd>,
 }
 
-/// Mounts a file or directory below a root, which is a directory in the launcher's memory. What is mounted there already may be a
-/// computation's: nothing leads through a link of it.
+/// Mounts a file or directory below a root, which is a directory in the launcher's memory. An existing mount there may
+/// be a computation's, so no link in it is followed.
 pub(super) fn show(root: &str, shown: Shown<'_>) -> Result<(), StepError> {
     let Shown { source, target, recursive, flags, owners } = shown;
     let kind = fstat(source).map_err(at("look at", target))?.st_mode;

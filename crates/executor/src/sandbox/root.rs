@@ -50,7 +50,7 @@ pub(super) const MASK: Mode = Mode::WGRP.union(Mode::WOTH);
 #[derive(Debug)]
 pub(super) struct PreparedRoot {
     parts: Vec<SystemPart>,
-    /// The directory of the mount points of inputs, and those that there are.
+    /// The directory of the mount points of inputs, and the existing ones.
     points: OwnedFd,
     inputs: RefCell<Vec<InputPoint>>,
     /// The user that executions are outside, if that is another one.
@@ -58,7 +58,7 @@ pub(super) struct PreparedRoot {
 }
 
 impl PreparedRoot {
-    /// Makes the mount points of what each execution has, beside parts of the system.
+    /// Makes the mount points that each execution has, beside parts of the system.
     pub(super) fn new(parts: Vec<SystemPart>, nobody: Option<Nobody>) -> Result<Self, StepError> {
         make_mount_points(SYSTEM, parts.iter())?;
         let points = File::open(below(SYSTEM, Path::new(INPUTS))).map_err(at("open", INPUTS))?;
@@ -223,9 +223,9 @@ pub(super) fn look_around(spec: &SandboxSpec) -> Result<(), StepError> {
 
 /// The mount points of a sandbox.
 struct MountPoints<'a> {
-    /// Those that every execution has.
+    /// The mount points that every execution has.
     own: Vec<&'a Path>,
-    /// Those of its inputs, and of what `access` grants.
+    /// The mount points of its inputs, and of paths that `access` grants.
     bound: Vec<&'a Path>,
 }
 
@@ -416,7 +416,7 @@ fn relative(name: &Path, to: &Path) -> PathBuf {
     let Ok(to) = to.strip_prefix("/") else {
         return to.to_owned();
     };
-    // The root and the link itself are no steps.
+    // The root and the link itself do not count.
     let steps = name.components().count().saturating_sub(2);
     (0..steps).map(|_| Path::new("..")).chain([to]).collect()
 }
@@ -431,7 +431,7 @@ fn bind_host(name: &Path, nobody: bool) -> Result<(), StepError> {
     Ok(())
 }
 
-/// Makes a /dev of the devices that do no harm, and of those that are granted.
+/// Makes a /dev of the harmless devices, and of granted ones.
 fn make_devices(dev: &Path, granted: &[PathBuf], nobody: bool) -> Result<(), StepError> {
     fs::create_dir(dev).map_err(at("make", dev))?;
     mount("tmpfs", dev, "tmpfs", MountFlags::NOSUID, c"mode=0755").map_err(at("mount", dev))?;
@@ -494,7 +494,7 @@ fn copy_devices(source: &Path, target: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Covers what only root may read by now: an ordinary user would not see it either.
+/// Covers files that only root may read: an ordinary user would not see them, either.
 fn hide_secrets(etc: &Path) -> Result<(), StepError> {
     let mut left = vec![etc.to_owned()];
     while let Some(directory) = left.pop() {
@@ -515,7 +515,7 @@ fn hide_secrets(etc: &Path) -> Result<(), StepError> {
     Ok(())
 }
 
-/// Covers files of `/proc` with data on others, and those that only root may read.
+/// Covers files of `/proc` with data on others, and files that only root may read.
 pub(super) fn cover_proc() -> Result<(), StepError> {
     let (telling, mut secret) =
         (TELLING.map(|name| below(SYSTEM, Path::new(PROC)).join(name)), Vec::new());

@@ -57,14 +57,14 @@ const fn opens(number: u32, flags: u32) -> ModeCall {
     ModeCall { number, mode: flags + 1, flags: Some(flags) }
 }
 
-/// Numbers that are the same everywhere: `io_uring_setup`, `io_uring_enter`, `io_uring_register`,
-/// `clone3`, whose flags a filter cannot see, so that programs go on with `clone`, and `pidfd_getfd`.
+/// Numbers that are the same everywhere: `io_uring_setup`, `io_uring_enter`, `io_uring_register`, `clone3`, whose flags
+/// a filter cannot see, so that programs fall back to `clone`, and `pidfd_getfd`.
 const COMMON: [u32; 5] = [425, 426, 427, 435, 438];
 
 /// `openat2`, whose mode a filter cannot see.
 const OPENAT2: u32 = 437;
 
-/// The refused calls: those that have a number on each architecture, and the common ones.
+/// The refused calls: the ones with a number on each architecture, and the common ones.
 const fn refused(own: [u32; 8]) -> [u32; 13] {
     let [add_key, request_key, keyctl, syslog, bpf, perf_event_open, userfaultfd, kcmp] = own;
     let [setup, enter, register, clone3, pidfd_getfd] = COMMON;
@@ -225,7 +225,7 @@ const RETURN: u16 = 0x06;
 const ALLOW: u32 = 0x7fff_0000;
 const REFUSE: u32 = 0x0005_0000;
 
-/// The properties of an execution that decide what the filter refuses.
+/// The properties of an execution that determine which calls the filter refuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CallFilter {
     /// Whether it has a network of its own. Sockets are free to reach out if the network of the host is granted.
@@ -238,7 +238,7 @@ pub(super) struct CallFilter {
 ///
 /// # Errors
 ///
-/// Fails if the kernel has no such filters. Then nothing is refused.
+/// Fails if the kernel does not support filters. Then nothing is refused.
 #[cfg(target_endian = "little")]
 pub(super) fn install(filter: CallFilter) -> io::Result<()> {
     use seccompiler::Error::{Prctl, Seccomp};
@@ -248,7 +248,7 @@ pub(super) fn install(filter: CallFilter) -> io::Result<()> {
     })
 }
 
-/// None of the known architectures is one of these.
+/// The known architectures are all little-endian.
 #[cfg(not(target_endian = "little"))]
 pub(super) fn install(_: CallFilter) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())

@@ -1,8 +1,8 @@
 //! The namespaces that successive executions of a launcher share, one at a time: of mounts, and of IPC.
 //!
-//! The root, with programs, devices and `/proc`, stays as it is: it is read-only, and an execution has no privilege to mount. What an
-//! execution was given, and its private memory, is replaced before the next one begins, while no process is there. The IPC namespace
-//! is replaced if anything was ever made in it.
+//! The root, with programs, devices and `/proc`, stays as it is: it is read-only, and an execution has no privilege to
+//! mount. The mounts of an execution's files, and its private memory, are replaced before the next one begins, while no
+//! process is there. The IPC namespace is replaced if anything was ever made in it.
 //!
 //! The spawner is a process that starts executions in them by `posix_spawn`, which copies no memory, as a fork does. It is the user that
 //! executions are, without any privilege, in the namespaces that they share. But it is outside of their process
@@ -139,7 +139,7 @@ impl SharedNamespaces {
 
     /// Starts an execution by the spawner. `false` if no spawner is alive.
     pub(super) fn spawn(&mut self, spec: &SandboxSpec, log: &File) -> bool {
-        // One that somebody has killed takes nothing.
+        // A spawner that was killed accepts nothing.
         self.spawner =
             self.spawner.take().and_then(|mut it| it.start(spec, log).is_ok().then_some(it));
         self.spawner.is_some()
@@ -177,8 +177,8 @@ const NEXT: [&str; 3] = ["msg_next_id", "sem_next_id", "shm_next_id"];
 /// The number that the first object of a namespace has.
 const FIRST: &[u8] = b"0\n";
 
-/// An IPC namespace of this process that shows whether anything was ever made in it: even what was removed changes the numbers
-/// of what is made next.
+/// An IPC namespace of this process that shows whether any object was ever made in it: even removed objects change the
+/// numbers of the next ones.
 #[derive(Debug)]
 pub(super) struct IpcNamespace {
     next: [File; 3],
@@ -189,7 +189,7 @@ pub(super) struct IpcNamespace {
 }
 
 impl IpcNamespace {
-    /// Makes a new one; `None` if the kernel cannot do that, or would not show what is made.
+    /// Makes a new one; `None` if the kernel cannot do that, or would not show which objects are made.
     pub(super) fn new() -> Option<Self> {
         unshare(UnshareFlags::NEWIPC).ok()?;
         let [messages, semaphores, memory] = NEXT.map(|name| {
@@ -227,7 +227,7 @@ impl IpcNamespace {
 const ASK_ENTER: u8 = b'n';
 /// To start an execution: with it comes the log, and after it the specification.
 const ASK_START: u8 = b'x';
-/// To reap it, and to say what it has used.
+/// To reap it, and to report its resource usage.
 const ASK_REAP: u8 = b'r';
 /// To reap another child.
 const ASK_REAP_OTHER: u8 = b'w';

@@ -1,4 +1,5 @@
-//! The specification of a sandbox: what one execution sees. A value, made of an invocation, carried out by a launcher.
+//! The specification of a sandbox: the files that one execution sees. A value, made of an invocation, carried out by a
+//! launcher.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -33,7 +34,7 @@ pub(super) const HOME: &str = "/home/compeval";
 /// directory.
 const OWN: usize = 3;
 
-/// The environment, but for what `access` passes on.
+/// The environment, without the variables that `access` passes on.
 const ENVIRONMENT: [(&str, &str); 5] = [
     ("HOME", HOME),
     ("LANG", "C.UTF-8"),
@@ -65,7 +66,7 @@ impl BindMode {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Bind {
     pub(super) mode: BindMode,
-    /// Free of symbolic links: it is looked up below another root, through none.
+    /// Free of symbolic links: it is looked up below another root without following links.
     pub(super) source: PathBuf,
     /// The file or directory that must be there, if it is known.
     pub(super) id: Option<(u64, u64)>,
@@ -112,7 +113,8 @@ pub(crate) struct SandboxSpec {
 }
 
 impl SandboxSpec {
-    /// Specifies what an invocation may see, and nothing else. Granted paths are followed now, by links that no computation can have made.
+    /// Specifies exactly the files that an invocation may see. Granted paths are followed now, by links that no
+    /// computation can have made.
     pub(crate) fn from_invocation(invocation: &Invocation) -> Result<Self, SandboxError> {
         let Invocation { tree, inputs, outputs, work, outbox, stage, log, access, .. } = invocation;
         let own: [Bind; OWN] = [

@@ -6,7 +6,7 @@
 //! given: root's files appear as nobody's, and files that nobody makes there are root's on the disk. Its own files and
 //! its outputs are nobody's on the disk, until they are sealed.
 //!
-//! The launcher itself stays root outside of that namespace. It must never write what `/proc/sys` has of the host.
+//! The launcher itself stays root outside of that namespace. It must never write the host's files in `/proc/sys`.
 
 use std::ffi::CStr;
 use std::fs::{self, File};
@@ -140,7 +140,7 @@ fn enter_mounts(helper: i32, mut asks: File, mut told: File) -> io::Result<Nobod
     Ok(Nobody { namespace })
 }
 
-/// Whether the helper had ended: it reports what the kernel refuses.
+/// Whether the helper had ended: it reports refusals of the kernel.
 fn has_ended(error: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, NotFound, UnexpectedEof};
     let is_gone = error.raw_os_error() == Some(Errno::SRCH.raw_os_error());
@@ -154,7 +154,8 @@ fn is_refused(error: &io::Error) -> bool {
     by_helper || is_refusal(error)
 }
 
-/// Gives up all capabilities but some, and hides this process. Neither it nor its children can get any other, not even as root.
+/// Gives up all capabilities except `but`, and hides this process. It and its children cannot get any others, not even
+/// as root.
 pub(super) fn give_up_privileges(but: CapabilitySet) -> Result<(), StepError> {
     let bits = CapabilitiesSecureBits::NO_ROOT
         | CapabilitiesSecureBits::NO_ROOT_LOCKED
@@ -192,8 +193,8 @@ impl<'a> SandboxUser<'a> {
         }
     }
 
-    /// Makes a directory that is shown to it ready: what is its own belongs to it on the disk, for as long as it runs. Returns the
-    /// user namespace by which the owners of all else are exchanged.
+    /// Prepares a directory that is shown to it: its own directories belong to it on the disk while it runs. Returns
+    /// the user namespace that maps the owners of all other files.
     pub(super) fn prepare(
         self,
         bind: &Bind,
@@ -241,7 +242,7 @@ pub(super) enum InsideUser {
     Same,
     /// Nobody outside.
     Nobody,
-    /// Root outside, with no rights over anything but what is root's.
+    /// Root outside, with rights over root's files only.
     Root,
 }
 

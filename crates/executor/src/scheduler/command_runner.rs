@@ -62,8 +62,8 @@ impl Client {
     }
 }
 
-/// Returns the factor by which all waiting for a scheduler, or for what is used up, is faster than real time: 1. A build with debug assertions obeys
-/// `CE_HASTE`.
+/// Returns the factor by which all waiting for a scheduler, or for exhausted resources, is faster than real time: 1. A
+/// build with debug assertions obeys `CE_HASTE`.
 pub fn haste() -> u32 {
     static HASTE: OnceLock<Option<NonZeroU32>> = OnceLock::new();
     if !cfg!(debug_assertions) {
@@ -96,7 +96,7 @@ pub(crate) enum CommandFailure {
     Stopped,
 }
 
-/// Returns the beginning of what a program printed, for a message.
+/// Returns the beginning of a program's output, for a message.
 pub(crate) fn excerpt(text: &str) -> String {
     let mut characters = text.trim().chars();
     let begin: String = characters.by_ref().take(MAX_EXCERPT).collect();

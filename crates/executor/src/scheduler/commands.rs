@@ -2,8 +2,8 @@
 //! job. They are given to a shell, after names in braces were replaced: `{script}` is the file that is to be executed, in
 //! a directory of the user alone. It is the standard input of the start, too.
 //!
-//! A job that is not named is unknown, and may wait or run all the same. So is one whose start has failed: its worker finds what others
-//! have left, or nothing, and ends.
+//! A job that is not named is unknown, and may still wait or run. So may one whose start has failed: its worker finds
+//! some work or none, and ends.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
@@ -42,7 +42,7 @@ const MEBIBYTE: u64 = 1 << 20;
 const MAX_ID: usize = 256;
 /// With this exit status, a start says that nothing was submitted, and that it is to be tried again: `EX_TEMPFAIL`.
 const BUSY: i32 = 75;
-/// With one of these, a shell says that there is no such command.
+/// The exit statuses of a shell for a missing command.
 const NO_COMMAND: [i32; 2] = [126, 127];
 
 /// The user's settings `compeval.scheduler.*`.
@@ -316,7 +316,7 @@ impl CommandScheduler {
             POLL => poll,
             _ => cancel,
         };
-        // As it is written: so the same failure has the same text, regardless of what was to be started.
+        // As it is written: so the same failure has the same text for all jobs.
         let text = template.text.as_str().to_owned();
         let mut command = Command::new("sh");
         command.args(["-c", &template.fill(texts)]);
@@ -427,7 +427,7 @@ impl BatchScheduler for CommandScheduler {
     }
 
     fn cancel(&self, token: &JobToken, _: CancelScope) -> Result<(), SchedulerError> {
-        // A start without an id may have been one all the same: its worker ends by itself.
+        // A start without an id may have succeeded nevertheless: its worker ends by itself.
         let Some(id) = self.ids().get(token).cloned() else { return Ok(()) };
         let Err(error) = self.run(CANCEL, b"", |_| Some(word(&id))) else { return Ok(()) };
         // It may have been over.

@@ -1,9 +1,10 @@
 //! Schedulers of clusters, which start workers, say which of them wait or run, and cancel them.
 //!
-//! A [`BatchScheduler`] is known in depth, as Slurm is, or by three commands of its users: [`CommandScheduler`]. A submission has a random
-//! [`JobToken`], which its submitter writes down before it begins. `pool` decides what to ask: it is pure, and knows neither processes
-//! nor the time. `command_runner` executes what is asked with, for a limited time.
-//! A scheduler is only the second opinion: what it does not answer is unknown, and a worker is alive once it has said hello.
+//! A [`BatchScheduler`] is supported directly, like Slurm, or by three commands of its users: [`CommandScheduler`]. A
+//! submission has a random [`JobToken`], which its submitter writes down before it begins. `pool` decides what to ask:
+//! it is pure, and knows neither processes nor the time. `command_runner` executes the programs that ask, for a limited
+//! time. A scheduler is only the second opinion: without its answer, a job's state is unknown, and a worker is alive
+//! once it has said hello.
 //!
 //! [`WorkerSettings`] are the settings that all schedulers have: `compeval.SCHEDULER.*`.
 
@@ -32,7 +33,7 @@ pub(crate) use self::worker_jobs::{JobAnswer, WARNING, script};
 /// The jobs of a submission that are cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CancelScope {
-    /// Those that have not started.
+    /// Jobs that have not started.
     Pending,
     /// All.
     All,
@@ -67,7 +68,7 @@ pub trait BatchScheduler: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Fails if it is not known that they were accepted. They may have been all the same.
+    /// Fails if it is not known that they were accepted. They may have been accepted nevertheless.
     fn submit(&self, submission: &Submission<'_>) -> Result<(), SchedulerError>;
 
     /// Returns the known jobs with these names, in one question. A job that is not in the answer is unknown: it may have ended some

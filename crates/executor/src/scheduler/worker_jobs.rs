@@ -117,12 +117,12 @@ pub struct ScheduledJob {
     pub id: String,
     /// The name of its array.
     pub token: JobToken,
-    /// The task, or `None` for all tasks of the array that have no line of their own. Slurm prints one line for those that
-    /// were cancelled before they started.
+    /// The task, or `None` for all tasks of the array that have no line of their own. Slurm prints one line for all
+    /// tasks that were cancelled before they started.
     pub index: Option<u32>,
     /// Its state.
     pub state: JobState,
-    /// The scheduler's word for the state; empty if it has none.
+    /// The scheduler's word for the state, or empty.
     pub word: String,
     /// The node, if it is on one.
     pub node: Option<String>,

@@ -35,9 +35,9 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// The shell script of each task: it executes, and notes the exit status in a file of its own, and whether it got TERM.
 ///
-/// TERM, which ends all tasks when one fails or somebody ends the step, is left to the executed program. A signal to all processes
-/// of a step reaches them one after the other. So an exit status that looks like the death by one is noted only after the signal
-/// has come here, too.
+/// TERM, which ends all tasks when one fails or the step is ended, is left to the executed program. A signal to all
+/// processes of a step reaches them one after the other. So an exit status that looks like the death by one is noted
+/// only after the signal has come here, too.
 const TASK: &str = r#"trap 'asked=" asked"' TERM; "$@"; status=$?
 case $status in 129 | 130 | 137 | 143) sleep 1 ;; esac
 echo "$status$asked" >"$0$SLURM_PROCID"; exit $status"#;
@@ -94,7 +94,8 @@ impl Allocation {
         self.shape
     }
 
-    /// Notes which steps there are, before the first call begins. If Slurm does not say so, no step is ended: it may be anybody's.
+    /// Records the existing steps, before the first call begins. If Slurm does not list them, no step is ended: it may
+    /// be another program's.
     pub(crate) fn prepare(&self) {
         if self.known.get().is_none()
             && let Ok(known) = self.ask()
@@ -161,7 +162,7 @@ impl Allocation {
                     if steps.is_empty() {
                         return *ends_all;
                     }
-                    // Those that are ending by themselves need a moment.
+                    // Steps that are ending by themselves need a moment.
                     let (is_hurried, is_late) = (is_hurried(), began.elapsed() > OVER);
                     let is_killed = look == 0 && !is_hurried
                         || steps.iter().all(|step| self.slurm.kill_step(step).is_ok());

@@ -51,7 +51,7 @@ impl Slurm {
     ///
     /// # Errors
     ///
-    /// Fails if Slurm does not say that it has accepted it. It may have done so: only [`jobs`](Self::jobs) tells.
+    /// Fails if Slurm does not say that it has accepted it. It may have done so: only [`jobs`](Self::jobs) shows it.
     pub fn submit(
         &self,
         submission: &Submission<'_>,
@@ -283,7 +283,7 @@ fn is_misleading(name: &OsStr) -> bool {
     (begins && !kept.contains(&name)) || options.contains(&name)
 }
 
-/// The last lines of what a program said, in one line, without its name.
+/// The last lines of a program's output, in one line, without its name.
 fn error_message(program: &str, stderr: &str) -> String {
     let lines = stderr.lines().map(|line| {
         let line = line.trim().strip_prefix(program).unwrap_or(line).trim_start_matches(':').trim();

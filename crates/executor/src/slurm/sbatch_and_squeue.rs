@@ -200,7 +200,7 @@ impl RunJob<'_> {
         let notice = NOTICE.min(limit / 2).as_secs();
         let mut options = vec![
             "--parsable".to_owned(),
-            // It goes on where it was, if its node goes down.
+            // If its node goes down, it continues where it was.
             "--requeue".to_owned(),
             format!("--job-name={token}"),
             format!("--comment={token}"),

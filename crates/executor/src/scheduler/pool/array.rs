@@ -1,4 +1,4 @@
-//! A job array of workers, and what is known of each.
+//! A job array of workers, and the known state of each.
 
 use std::time::Duration;
 
@@ -93,7 +93,8 @@ impl JobArray {
         self.workers.iter().filter(|worker| holds(&worker.state)).count() as u32
     }
 
-    /// The number of its workers that execute calls or will: of a cancelled array, only those that have said hello.
+    /// The number of its workers that execute calls or will. In a cancelled array, only workers that have said hello
+    /// count.
     pub(super) fn usable_workers(&self) -> u32 {
         if self.is_cancelled() {
             self.count(|state| *state == WorkerState::Alive)
@@ -123,7 +124,7 @@ impl JobArray {
         self.workers.get_mut(index.checked_sub(1)? as usize)
     }
 
-    /// None of its workers will be started.
+    /// Marks its unknown workers as over: they will not be started.
     pub(super) fn refuse(&mut self) {
         for worker in self.workers.iter_mut().filter(|worker| worker.state.is_unknown()) {
             worker.state = WorkerState::Over;
@@ -246,7 +247,7 @@ impl JobArray {
         is_given_up
     }
 
-    /// Whether it is being cancelled or was: then its waiting workers do not count for anybody.
+    /// Whether it is being cancelled or was: then its waiting workers do not count.
     pub(super) fn is_cancelled(&self) -> bool {
         self.cancelling != Cancelling::No
     }
@@ -299,7 +300,7 @@ impl WorkerState {
         self.is_unknown() || matches!(self, Self::Ended { .. })
     }
 
-    /// Takes in what the scheduler said. Returns whether that is new.
+    /// Processes the scheduler's statement. Returns whether it is new.
     fn see(&mut self, now: Duration, job: &ScheduledJob) -> bool {
         let next = match (job.state, &*self) {
             (JobState::Unknown, _) => return false,

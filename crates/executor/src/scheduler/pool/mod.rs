@@ -1,9 +1,9 @@
 //! Decides what to ask a scheduler for: how many workers, when to look after them, and which to cancel.
 //!
-//! Pure: what is observed, and when, are arguments. All times are counted from one moment, which does not matter.
-//! A worker counts from its submission on, until it is known to be over. What the scheduler does not tell is unknown,
-//! and nothing follows from it but another question: a worker that has said hello is alive until the
-//! caller says that it is gone.
+//! Pure: observations and their times are arguments. All times are counted from one moment, which does not matter. A
+//! worker counts from its submission on, until it is known to be over. A state that the scheduler does not report is
+//! unknown, and only leads to another question: a worker that has said hello is alive until the caller says that it is
+//! gone.
 
 mod array;
 #[cfg(test)]
@@ -90,7 +90,7 @@ impl WorkerPool {
         }
     }
 
-    /// Takes in how many tickets there are, by the resources that their workers need. There are no others.
+    /// Sets the numbers of all tickets, by the resources that their workers need.
     pub fn set_demand(&mut self, now: Duration, demand: &BTreeMap<Resources, WorkerDemand>) {
         for resources in
             demand.keys().filter(|it| !self.classes.contains_key(*it)).cloned().collect::<Vec<_>>()
@@ -102,7 +102,7 @@ impl WorkerPool {
         }
     }
 
-    /// A worker said hello. Saying it again changes nothing, and neither does a worker of somebody else.
+    /// A worker said hello. A second hello changes nothing, and neither does a hello by a foreign worker.
     pub fn hello(&mut self, task: &ArrayTask) {
         let Some(array) = self.arrays.get_mut(&task.token) else { return };
         if array.hello(task.index)
@@ -166,7 +166,7 @@ impl WorkerPool {
         self.notices.extend(stop);
     }
 
-    /// Takes in the scheduler's answer. No answer means nothing.
+    /// Processes the scheduler's answer. A missing answer changes nothing.
     pub fn answered(&mut self, now: Duration, answer: &Result<Vec<ScheduledJob>, SchedulerError>) {
         let asked = std::mem::take(&mut self.asked);
         let jobs = match answer {
@@ -204,7 +204,7 @@ impl WorkerPool {
         }
     }
 
-    /// Submits nothing any more, and cancels what has not started; or all workers, too.
+    /// Submits nothing any more, and cancels workers that have not started, or all.
     pub fn close(&mut self, scope: CancelScope) {
         self.closing = self.closing.max(Some(scope));
     }
@@ -270,7 +270,7 @@ impl WorkerPool {
         bad.map(|(node, _)| node.as_str())
     }
 
-    /// The number of workers that were submitted and have not said hello, and of those that are alive.
+    /// The number of workers that were submitted and have not said hello, and of workers that are alive.
     pub fn workers(&self) -> (u32, u32) {
         let arrays = self.arrays.values();
         let waiting = arrays.clone().map(|array| array.count(WorkerState::is_waiting)).sum();
@@ -278,7 +278,7 @@ impl WorkerPool {
         (waiting, alive)
     }
 
-    /// The resources of tickets that are queued in vain, and why: they have no worker, and none is submitted any more.
+    /// The resources of tickets that are queued in vain, and why: they have no worker, and no more are submitted.
     pub fn stuck(&self) -> impl Iterator<Item = (&Resources, &str)> {
         let stopped = self.classes.iter().filter_map(|(it, class)| Some((it, class.stuck()?)));
         stopped.filter(|(resources, _)| {
@@ -287,7 +287,7 @@ impl WorkerPool {
         })
     }
 
-    /// Returns the messages that the user should see by now, each once.
+    /// Returns the new messages for the user, each once.
     pub fn take_notices(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notices)
     }
@@ -322,7 +322,7 @@ impl WorkerPool {
         Some((time, resources.clone(), lack.min(share).min(most)))
     }
 
-    /// Draws all conclusions of what is known at a time.
+    /// Draws all conclusions from the known facts.
     fn settle(&mut self, now: Duration) {
         let mut failed = Vec::new();
         for array in self.arrays.values_mut() {
@@ -543,7 +543,7 @@ impl WorkerClass {
         self.idle_since
     }
 
-    /// Returns the number of workers to submit for what it lacks, and from when on they may be submitted, or `None` if it lacks none.
+    /// Returns the number of lacking workers to submit, and the earliest time, or `None` if none is lacking.
     fn lack(&self, has: u32) -> Option<(Duration, u32)> {
         let demand = self.demand.filter(|_| self.stopped.is_none())?;
         let at_once = u64::from(demand.at_once.get());

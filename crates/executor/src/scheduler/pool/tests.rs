@@ -1,4 +1,4 @@
-//! Tests of the pool: what it decides, and what it never does in a simulated cluster where anything may go wrong.
+//! Tests of the pool: its decisions, and its invariants in a simulated cluster where anything may go wrong.
 
 use super::*;
 use crate::executor::Reach;
@@ -456,7 +456,7 @@ impl World {
         self.below(100) < percent
     }
 
-    /// Does what the pool wants, with or without success, and checks that it may want it.
+    /// Carries out the pool's action, with or without success, and checks that the action is allowed.
     fn act(&mut self) {
         let next = token(self.submitted + 1);
         match self.pool.next(self.now, || next) {
