@@ -9,11 +9,11 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use ce_evaluate::{Absence, Evaluation, Outcome};
-use ce_model::expression::written_contents;
+use ce_model::expression::{NodeKind, kind_and_value, written_contents};
 use ce_model::humanize::counted;
 use ce_model::plan::{BodySteps, CallId, Plan, PlannedSweep, Source, Step};
-use ce_model::sweep::{SWEEP_INPUTS, SWEEP_OUTPUTS};
-use ce_model::task::{MEMBER_INPUTS, Node, NodeId, SweepId, TREE_INPUTS, TREE_OUTPUTS, Task};
+use ce_model::sweep::SWEEP_INPUTS;
+use ce_model::task::{MEMBER_INPUTS, Node, NodeId, TREE_INPUTS, Task};
 use ce_queries::page::{ResultArrow, ResultGraph, ResultShape, ResultShapeKind};
 use ce_storage::Storage;
 
@@ -144,32 +144,16 @@ struct Artist<'a> {
 impl<'a> Artist<'a> {
     /// The shape of a node that is not drawn yet.
     fn shape(&self, id: NodeId) -> Shape {
-        let (kind, label) = match &self.task.workflow[id] {
-            Node::Input(input) => {
-                let name = &self.task.inputs[input.index()];
-                (ShapeKind::Input, format!("INPUT {name}"))
-            }
-            Node::Literal(name) => (ShapeKind::Literal, format!("FILE {name}")),
-            Node::File(file) => {
-                let path = &self.task.files[file.index()].path;
-                (ShapeKind::Literal, format!("OWN {path}"))
-            }
-            Node::Text(text) => (ShapeKind::Literal, written_contents(text.as_str())),
-            Node::Computation { computation, .. } => {
-                (ShapeKind::Computation, computation.written(self.task).to_owned())
-            }
-            Node::Tree { tree, .. } => {
-                (ShapeKind::Literal, format!("TREE {}", self.task.trees[tree.index()].name))
-            }
-            Node::Member { path, .. } => (ShapeKind::Literal, format!("MEMBER {path}")),
-            Node::Bound(name) => {
-                (ShapeKind::Input, format!("INPUT {}", self.task.bound[name.index()]))
-            }
-            Node::All { .. } => (ShapeKind::Literal, "ALL".to_owned()),
-            Node::Points(points) => (ShapeKind::Literal, self.sweep_label("POINTS", *points)),
-            Node::Sweep { sweep, .. } => {
-                (ShapeKind::Computation, self.sweep_label("SWEEP", *sweep))
-            }
+        let (written, value) = kind_and_value(self.task, id);
+        let kind = match written {
+            NodeKind::Computation | NodeKind::Sweep => ShapeKind::Computation,
+            NodeKind::Input => ShapeKind::Input,
+            _ => ShapeKind::Literal,
+        };
+        let label = match written {
+            NodeKind::Text => written_contents(value),
+            _ if written.word().is_empty() || value.is_empty() => written.word().to_owned() + value,
+            _ => format!("{} {value}", written.word()),
         };
         // A definition is named wherever a person reads.
         let defined = self.task.definitions.get(&id).and_then(|names| names.first());
@@ -177,7 +161,7 @@ impl<'a> Artist<'a> {
             Some(name) if **name != *label => format!("{name} = {label}"),
             _ => label,
         };
-        let count = self.made(id).len() as u8;
+        let count = self.task.made(id).len() as u8;
         let mut calls = Vec::new();
         let mut state = None;
         let sources = match self.plan.step(id) {
@@ -236,18 +220,13 @@ impl<'a> Artist<'a> {
         Shape { kind, label, state, files, many, calls: calls_of_node }
     }
 
-    fn sweep_label(&self, word: &str, sweep: SweepId) -> String {
-        let label = &self.task.sweeps[sweep.index()].label;
-        if label.is_empty() { word.to_owned() } else { format!("{word} {label}") }
-    }
-
     /// The shape of the task's outputs.
     fn output(&self) -> Shape {
         let mut label = "OUTPUT".to_owned();
         let root = self.task.workflow.root();
         if let Some(outputs) = self.task.workflow[root].slice() {
             label.push(' ');
-            list(&mut label, &self.made(root), outputs.numbers());
+            list(&mut label, &self.task.made(root), outputs.numbers());
         }
         self.with_files(ShapeKind::Output, label, self.plan.outputs())
     }
@@ -273,26 +252,6 @@ impl<'a> Artist<'a> {
             files: names.map(|name| evaluation.shown(&name)).collect(),
             many: None,
             calls: Vec::new(),
-        }
-    }
-
-    /// The names of everything that a node makes; none if it is a single file.
-    fn made(&self, id: NodeId) -> Vec<&'a str> {
-        match &self.task.workflow[id] {
-            Node::Computation { computation, .. } => {
-                let computation = &self.task.computations[computation.first.index()];
-                computation.outputs.iter().map(String::as_str).collect()
-            }
-            Node::Tree { .. } => TREE_OUTPUTS.to_vec(),
-            Node::Sweep { .. } => SWEEP_OUTPUTS.to_vec(),
-            Node::Input(_)
-            | Node::Literal(_)
-            | Node::File(_)
-            | Node::Text(_)
-            | Node::Bound(_)
-            | Node::Points(_)
-            | Node::All { .. }
-            | Node::Member { .. } => Vec::new(),
         }
     }
 
@@ -335,7 +294,7 @@ impl<'a> Artist<'a> {
             }
             if let Some(outputs) = self.task.workflow[input.node].slice() {
                 let mut names = String::new();
-                list(&mut names, &self.made(input.node), outputs.numbers());
+                list(&mut names, &self.task.made(input.node), outputs.numbers());
                 let name = names.trim_end_matches('/');
                 if name != label && *name != *input.label {
                     label = format!("{label} [{names}]");

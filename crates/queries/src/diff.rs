@@ -18,6 +18,7 @@ use serde::Serialize;
 use ce_evaluate::Evaluation;
 use ce_git::ChangeLog;
 use ce_model::digest::Digest;
+use ce_model::expression::kind_and_value;
 use ce_model::name::{ComputationName, InputName, TaskPath, TreeName};
 use ce_model::plan::{CallId, PlannedSweep, Source, Step, SweepRows};
 use ce_model::sweep::{CellValue, SweepPoint};
@@ -268,29 +269,11 @@ fn pairs(
 ) -> Option<Vec<(String, [NodeId; 2])>> {
     let nodes = [&one.task.workflow[a], &other.task.workflow[b]];
     let are_alike = match (nodes[0], nodes[1]) {
-        (Node::Computation { computation: a, .. }, Node::Computation { computation: b, .. }) => {
-            a.written(&one.task) == b.written(&other.task)
-        }
-        (Node::Tree { tree: a, .. }, Node::Tree { tree: b, .. }) => {
-            one.task.trees[a.index()].name == other.task.trees[b.index()].name
-        }
-        (Node::Member { path: a, .. }, Node::Member { path: b, .. }) => a == b,
-        (Node::Input(a), Node::Input(b)) => {
-            one.task.inputs[a.index()] == other.task.inputs[b.index()]
-        }
-        (Node::Bound(a), Node::Bound(b)) => {
-            one.task.bound[a.index()] == other.task.bound[b.index()]
-        }
-        (Node::Sweep { .. }, Node::Sweep { .. }) | (Node::All { .. }, Node::All { .. }) => true,
+        (Node::Sweep { .. }, Node::Sweep { .. }) => true,
         (Node::Points(a), Node::Points(b)) => {
             one.task.sweeps[a.index()].product == other.task.sweeps[b.index()].product
         }
-        (Node::Literal(a), Node::Literal(b)) => a == b,
-        (Node::Text(a), Node::Text(b)) => a == b,
-        (Node::File(a), Node::File(b)) => {
-            one.task.files[a.index()].path == other.task.files[b.index()].path
-        }
-        _ => false,
+        _ => kind_and_value(&one.task, a) == kind_and_value(&other.task, b),
     };
     let [of_a, of_b] = nodes.map(Node::inputs);
     let has_same_inputs = slice_numbers(nodes[0]) == slice_numbers(nodes[1])

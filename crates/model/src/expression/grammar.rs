@@ -149,7 +149,7 @@ impl NodeKind {
     }
 
     /// The word before the parenthesis; empty if there is none.
-    pub(super) const fn word(self) -> &'static str {
+    pub const fn word(self) -> &'static str {
         self.form().word
     }
 

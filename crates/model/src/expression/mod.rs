@@ -242,27 +242,26 @@ pub fn written_contents(contents: &str) -> String {
     WrittenLines(contents).to_string()
 }
 
+/// The kind of a node of a task, and its value as it is written: a name, a path, a text or a label.
+pub fn kind_and_value(task: &Task, id: NodeId) -> (NodeKind, &str) {
+    match &task.workflow[id] {
+        Node::Computation { computation, .. } => (NodeKind::Computation, computation.written(task)),
+        Node::Input(input) => (NodeKind::Input, task.inputs[input.index()].as_str()),
+        Node::Literal(name) => (NodeKind::Literal, name.as_str()),
+        Node::File(file) => (NodeKind::File, task.files[file.index()].path.as_str()),
+        Node::Text(text) => (NodeKind::Text, text.as_str()),
+        Node::Tree { tree, .. } => (NodeKind::Tree, task.trees[tree.index()].name.as_str()),
+        Node::Member { path, .. } => (NodeKind::Member, path.as_str()),
+        Node::All { .. } => (NodeKind::All, ""),
+        Node::Bound(name) => (NodeKind::Input, task.bound[name.index()].as_str()),
+        Node::Points(points) => (NodeKind::Points, &task.sweeps[points.index()].label),
+        Node::Sweep { sweep, .. } => (NodeKind::Sweep, &task.sweeps[sweep.index()].label),
+    }
+}
+
 /// A node of a task, without what it reads.
 fn without_inputs(task: &Task, id: NodeId) -> ExpressionNode {
-    let (kind, value, outputs) = match &task.workflow[id] {
-        Node::Computation { computation, outputs, .. } => {
-            (NodeKind::Computation, computation.written(task), Some(outputs))
-        }
-        Node::Input(input) => (NodeKind::Input, task.inputs[input.index()].as_str(), None),
-        Node::Literal(name) => (NodeKind::Literal, name.as_str(), None),
-        Node::File(file) => (NodeKind::File, task.files[file.index()].path.as_str(), None),
-        Node::Text(text) => (NodeKind::Text, text.as_str(), None),
-        Node::Tree { tree, outputs, .. } => {
-            (NodeKind::Tree, task.trees[tree.index()].name.as_str(), Some(outputs))
-        }
-        Node::Member { path, .. } => (NodeKind::Member, path.as_str(), None),
-        Node::All { .. } => (NodeKind::All, "", None),
-        Node::Bound(name) => (NodeKind::Input, task.bound[name.index()].as_str(), None),
-        Node::Points(points) => (NodeKind::Points, &*task.sweeps[points.index()].label, None),
-        Node::Sweep { sweep, outputs, .. } => {
-            (NodeKind::Sweep, &*task.sweeps[sweep.index()].label, Some(outputs))
-        }
-    };
+    let (kind, value) = kind_and_value(task, id);
     let files = match &task.workflow[id] {
         Node::Points(sweep) | Node::Sweep { sweep, .. } => {
             rule_files(&SweepRules::from(&task.sweeps[sweep.index()]))
@@ -277,8 +276,8 @@ fn without_inputs(task: &Task, id: NodeId) -> ExpressionNode {
         | Node::All { .. }
         | Node::Bound(_) => Vec::new(),
     };
-    let (value, outputs) = (value.into(), outputs.map(Slice::written));
-    ExpressionNode { kind, value, files, inputs: Vec::new(), outputs }
+    let outputs = task.workflow[id].slice().map(Slice::written);
+    ExpressionNode { kind, value: value.into(), files, inputs: Vec::new(), outputs }
 }
 
 /// The inputs and outputs of a computation, as far as they are known.

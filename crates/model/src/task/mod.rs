@@ -90,24 +90,28 @@ impl Task {
         }
     }
 
+    /// The names of all values that a node makes, by number: see [`Node::made`].
+    pub fn made(&self, node: NodeId) -> Vec<&str> {
+        self.workflow[node].made(|id| &self.computations[id.index()].outputs)
+    }
+
     /// The names of the outputs that a node passes up, in order.
     pub fn passed_names(&self, node: NodeId) -> Vec<String> {
         let origins = origins(&self.workflow, node);
         origins
-            .map(|(node, number)| self.workflow[node].made(self).swap_remove(number.into()))
+            .map(|(node, number)| {
+                self.made(node)[usize::from(number)].trim_end_matches('/').to_owned()
+            })
             .collect()
     }
 
     /// Returns the inputs whose texts values or resources of nodes depend on, as often as they do.
     pub fn free_names(&self) -> impl Iterator<Item = InputId> {
-        let nodes = self.workflow.nodes().flat_map(|(_, node)| match node {
-            Node::Literal(name) => name.names().collect(),
-            Node::Member { path, .. } => path.names().collect(),
-            Node::Text(text) => text.names().collect(),
-            _ => Vec::new(),
-        });
-        let names = nodes.chain(self.files.iter().flat_map(|file| file.path.names()));
-        let names = names.chain(self.trees.iter().flat_map(|tree| tree.name.names()));
+        let nodes = self.workflow.nodes().map(|(_, node)| node);
+        let with_values = nodes.filter(|node| !matches!(node, Node::Input(_)));
+        let names = with_values.flat_map(|node| self.parts().names(node));
+        // Defaults of inputs are files without a node.
+        let names = names.chain(self.files.iter().flat_map(|file| file.path.names()));
         let names = names.chain(self.resources.lines().flat_map(|line| line.amount.names()));
         names.filter(|number| *number < self.inputs.len()).map(InputId::at)
     }
@@ -115,29 +119,16 @@ impl Task {
     /// Returns the names in braces that are no names of inputs, and the nodes with these values. They stay as
     /// they are, so nothing is wrong with those in the path of a file that exists.
     pub fn unknown_names(&self) -> impl Iterator<Item = (NodeId, &str)> {
-        self.workflow.nodes().flat_map(|(id, node)| {
-            let names: Vec<&str> = match node {
-                Node::Literal(name) => name.unknown().collect(),
-                Node::Tree { tree, .. } => self.trees[tree.index()].name.unknown().collect(),
-                Node::Member { path, .. } if path.is_open() => path.unknown().collect(),
-                Node::File(file) if self.files[file.index()].path.is_open() => {
-                    self.files[file.index()].path.unknown().collect()
-                }
-                Node::Computation { computation, .. } => {
-                    computation.open.iter().flat_map(|name| name.unknown()).collect()
-                }
-                // Braces in a text mean nothing unless they hold a name.
-                Node::Text(_)
-                | Node::File(_)
-                | Node::Input(_)
-                | Node::Bound(_)
-                | Node::Points(_)
-                | Node::Member { .. }
-                | Node::All { .. }
-                | Node::Sweep { .. } => Vec::new(),
-            };
-            names.into_iter().map(move |name| (id, name))
+        let nodes = self.workflow.nodes();
+        nodes.flat_map(|(id, node)| {
+            self.parts().unknown_names(node).into_iter().map(move |name| (id, name))
         })
+    }
+
+    /// The parts that its nodes refer to.
+    pub fn parts(&self) -> TaskParts<'_> {
+        let Self { inputs, files, trees, sweeps, .. } = self;
+        TaskParts { inputs: inputs.len(), files, trees, sweeps }
     }
 
     /// Whether no value depends on the text of an input, so that the task can be evaluated.

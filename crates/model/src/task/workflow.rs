@@ -141,16 +141,15 @@ impl Node {
         self.slice().into_iter().flat_map(Slice::numbers).chain(0..whole)
     }
 
-    /// The names of everything that it makes, by number: those of a computation's outputs, or what a leaf is. A node `ALL` makes
-    /// nothing itself: see [`origins`].
-    pub fn made(&self, task: &Task) -> Vec<String> {
+    /// The names of all values that it makes, by number; the name of a directory may end with a slash. `outputs` has the outputs
+    /// of computations. A node `ALL` makes nothing itself: see [`origins`].
+    pub fn made<'a>(&self, outputs: impl Fn(ComputationId) -> &'a [String]) -> Vec<&'a str> {
         match self {
             Self::Computation { computation, .. } => {
-                let outputs = &task.computations[computation.first.index()].outputs;
-                outputs.iter().map(|name| name.trim_end_matches('/').to_owned()).collect()
+                outputs(computation.first).iter().map(String::as_str).collect()
             }
-            Self::Tree { .. } => TREE_OUTPUTS.map(str::to_owned).into(),
-            Self::Sweep { .. } => SWEEP_OUTPUTS.map(str::to_owned).into(),
+            Self::Tree { .. } => TREE_OUTPUTS.to_vec(),
+            Self::Sweep { .. } => SWEEP_OUTPUTS.to_vec(),
             Self::All { .. } => Vec::new(),
             Self::Input(_)
             | Self::Literal(_)
@@ -158,7 +157,7 @@ impl Node {
             | Self::Text(_)
             | Self::Member { .. }
             | Self::Bound(_)
-            | Self::Points(_) => vec![VALUE.to_owned()],
+            | Self::Points(_) => vec![VALUE],
         }
     }
 
@@ -377,7 +376,7 @@ pub struct TaskParts<'a> {
     pub sweeps: &'a [Sweep],
 }
 
-impl TaskParts<'_> {
+impl<'a> TaskParts<'a> {
     /// The numbers of the names that a node itself has: those of the task's inputs come first, then those that sweeps bind.
     pub fn names(self, node: &Node) -> Vec<usize> {
         match node {
@@ -390,6 +389,30 @@ impl TaskParts<'_> {
             Node::Member { path, .. } => path.names().collect(),
             Node::Computation { computation, .. } => computation.names().collect(),
             Node::All { .. } | Node::Points(_) | Node::Sweep { .. } => Vec::new(),
+        }
+    }
+
+    /// The names in braces in the value of a node that name nothing, if they may be mistakes.
+    pub fn unknown_names(self, node: &'a Node) -> Vec<&'a str> {
+        match node {
+            Node::Literal(name) => name.unknown().collect(),
+            Node::Tree { tree, .. } => self.trees[tree.index()].name.unknown().collect(),
+            Node::Member { path, .. } if path.is_open() => path.unknown().collect(),
+            Node::File(file) if self.files[file.index()].path.is_open() => {
+                self.files[file.index()].path.unknown().collect()
+            }
+            Node::Computation { computation, .. } => {
+                computation.open.iter().flat_map(|name| name.unknown()).collect()
+            }
+            // Braces in a text mean nothing unless they hold a name.
+            Node::Text(_)
+            | Node::File(_)
+            | Node::Input(_)
+            | Node::Bound(_)
+            | Node::Points(_)
+            | Node::Member { .. }
+            | Node::All { .. }
+            | Node::Sweep { .. } => Vec::new(),
         }
     }
 }
@@ -407,8 +430,8 @@ impl FreeNames {
     }
 
     fn but_for(task: &Task, unbound: &[BoundId]) -> Self {
-        let Task { inputs, files, trees, sweeps, workflow, resources, .. } = task;
-        let parts = TaskParts { inputs: inputs.len(), files, trees, sweeps };
+        let Task { inputs, workflow, resources, .. } = task;
+        let parts = task.parts();
         let mut free = Self(Vec::with_capacity(workflow.nodes().len()));
         for (id, node) in workflow.nodes() {
             let lines = resources.lines_for(id).flat_map(ResourceLines::iter);

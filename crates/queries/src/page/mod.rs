@@ -409,14 +409,14 @@ fn outputs_of_task(
         };
         // The points of a range of inputs have the same outputs each.
         let (node, output) = origins[number % origins.len()];
-        let made = task.workflow[node].made(task);
-        let output = made.get(usize::from(output)).cloned().unwrap_or_default();
+        let made = task.made(node);
+        let output = made.get(usize::from(output)).map_or("", |name| name.trim_end_matches('/'));
         let stored = evaluation.stored(*source);
         let is_away =
             |digest: &Digest| stored.is_none() && is_fetched_on_demand(&evaluation.storage, digest);
         let contents = digest.map(|digest| match is_away(&digest) {
-            true => OutputContents::away(&output, &digest),
-            false => room.contents(&output, digest, || evaluation.contents(*source).ok().flatten()),
+            true => OutputContents::away(output, &digest),
+            false => room.contents(output, digest, || evaluation.contents(*source).ok().flatten()),
         });
         outputs.push(PageOutput {
             task: task.name.to_string(),
@@ -424,7 +424,7 @@ fn outputs_of_task(
             commit: task.commit.full().to_owned(),
             inputs: inputs.clone(),
             value,
-            output,
+            output: output.to_owned(),
             defined: task.definitions.get(&node).and_then(|it| it.first()).map(ToString::to_string),
             maker: node_name(task, node),
             made_from: node_inputs(task, node),

@@ -4,10 +4,9 @@ use std::collections::{BTreeSet, HashSet};
 
 use ce_model::resources::ResourceLines;
 use ce_model::sweep::{
-    self, BoundId, DIRECTORY, EXCLUDE, FACTORS, Product, RuleProblem, SWEEP_OUTPUTS, ScopeId,
-    Sweep, SweepRules,
+    self, BoundId, DIRECTORY, EXCLUDE, FACTORS, Product, RuleProblem, ScopeId, Sweep, SweepRules,
 };
-use ce_model::task::{Argument, Node, NodeId, SweepId, TREE_OUTPUTS, TaskParts, VALUE, origins};
+use ce_model::task::{Argument, Node, NodeId, SweepId, TaskParts, origins};
 
 use super::nodes::{NodeMaker, OpenNode};
 use super::problems::WarningKind;
@@ -181,28 +180,12 @@ impl<'a, S: TaskSource> NodeMaker<'a, '_, S> {
 
     /// The names of the outputs that a node passes up.
     pub(super) fn passed_names(&self, node: NodeId) -> Vec<String> {
-        let mut passed = Vec::new();
-        for (node, number) in origins(&self.builder, node) {
-            let name = match &self.builder[node] {
-                Node::Computation { computation, .. } => {
-                    let names = &self.library.get(computation.first).outputs;
-                    names.get(usize::from(number)).map(|name| name.trim_end_matches('/'))
-                }
-                Node::Sweep { .. } => SWEEP_OUTPUTS.get(usize::from(number)).copied(),
-                Node::Tree { .. } => TREE_OUTPUTS.get(usize::from(number)).copied(),
-                Node::Input(_)
-                | Node::Literal(_)
-                | Node::File(_)
-                | Node::Text(_)
-                | Node::Member { .. }
-                | Node::All { .. }
-                | Node::Bound(_)
-                | Node::Points(_) => Some(VALUE),
-            };
-            // A number of a wrong slice may be that of no output.
-            passed.extend(name.map(str::to_owned));
-        }
-        passed
+        let made = origins(&self.builder, node).filter_map(|(node, number)| {
+            let made = self.builder[node].made(|id| &self.library.get(id).outputs);
+            // A wrong slice may have a number without an output.
+            made.get(usize::from(number)).copied()
+        });
+        made.map(|name| name.trim_end_matches('/').to_owned()).collect()
     }
 
     /// The names of the columns of an output of a sweep's body that is the table of another sweep, as far as they are known.
