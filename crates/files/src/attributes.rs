@@ -37,20 +37,20 @@ pub struct Sealing<'a> {
     group: u32,
     /// In nanoseconds since 1970.
     next: i64,
-    /// Whether to go on no more.
+    /// Whether to stop.
     stop: &'a AtomicBool,
 }
 
 impl<'a> Sealing<'a> {
-    /// What is sealed now gets the owner and the group of this directory, which the run has made. Once `stop` is set, directories are
-    /// not sealed any further.
+    /// Sealed files get the owner and the group of this directory, which the run has made. Once `stop` is set,
+    /// directories are not sealed any further.
     pub fn like(directory: impl AsFd, stop: &'a AtomicBool) -> Result<Self, Errno> {
         let Stat { st_uid: user, st_gid: group, .. } = fstat(directory)?;
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Ok(Self { user, group, next: i64::try_from(since.as_nanos()).unwrap_or_default(), stop })
     }
 
-    /// Whether to go on no more.
+    /// Whether to stop.
     pub(crate) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
@@ -169,7 +169,7 @@ mod tests {
         for mode in [0o6755, 0o1444, 0o000, 0o4000] {
             fs::write(&path, "contents").unwrap();
             let file = File::open(&path).unwrap();
-            // Where a file system has none of these, there is nothing to be taken away.
+            // A file system may support none of these. Then none needs to be removed.
             let _no_attributes = fsetxattr(&file, "user.mark", b"x", XattrFlags::empty());
             let _no_flags = ioctl_setflags(&file, IFlags::NODUMP | IFlags::NOATIME);
             file.set_permissions(Permissions::from_mode(mode)).unwrap();

@@ -1,4 +1,4 @@
-//! Files and directories beneath an open directory: no path leads out of it, and none through a symbolic link.
+//! Files and directories beneath an open directory: no path leads out of it or through a symbolic link.
 //!
 //! The storage, and directories that are written for people, are reached in no other way.
 
@@ -260,8 +260,7 @@ fn open_writable(dir: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
     };
     let mode = fstat(&opened)?.st_mode & 0o7777;
     if mode & 0o700 != 0o700 {
-        // The mode of another user's directory cannot be changed. Removing may succeed all the
-        // same.
+        // The mode of another user's directory cannot be changed. Removing may succeed nevertheless.
         let _refused = fchmod(&opened, Mode::from_raw_mode(mode | 0o700));
     }
     Ok(opened)

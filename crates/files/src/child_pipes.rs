@@ -14,7 +14,7 @@ const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 /// The same once it has closed its outputs, which it does by ending.
 pub const SHORT_LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
 
-/// The pipes of a child. Those that are closed are `None`.
+/// The pipes of a child. Closed ones are `None`.
 #[derive(Debug)]
 pub struct ChildPipes<'a> {
     stdin: Option<ChildStdin>,
@@ -40,7 +40,7 @@ impl<'a> ChildPipes<'a> {
         Self { stdin, input, stdout, stderr, limits, printed: [Vec::new(), Vec::new()] }
     }
 
-    /// Waits for a moment, and passes on what can be.
+    /// Waits for a moment, and transfers as much as possible.
     ///
     /// # Errors
     ///
@@ -72,7 +72,7 @@ impl<'a> ChildPipes<'a> {
         self.stdout.is_none() && self.stderr.is_none()
     }
 
-    /// Writes what the child takes now.
+    /// Writes as much input as the child accepts now.
     fn write(&mut self) {
         while let Some(stdin) = self.stdin.as_mut().filter(|_| !self.input.is_empty()) {
             match stdin.write(self.input) {
@@ -86,7 +86,7 @@ impl<'a> ChildPipes<'a> {
         self.stdin = None;
     }
 
-    /// Reads what is there, up to the limits.
+    /// Reads available output, up to the limits.
     ///
     /// # Errors
     ///
@@ -98,7 +98,7 @@ impl<'a> ChildPipes<'a> {
     }
 }
 
-/// Reads what is available, up to the limit, and closes the pipe at its end.
+/// Reads available output, up to the limit, and closes the pipe at its end.
 fn read<R: Read>(pipe: &mut Option<R>, text: &mut Vec<u8>, limit: usize) -> io::Result<()> {
     let mut piece = [0; 16 << 10];
     while let Some(open) = pipe.as_mut().filter(|_| text.len() <= limit) {

@@ -59,7 +59,7 @@ impl DirectoryWriter {
         }
     }
 
-    /// Makes a directory, and those that it is in, unless they exist.
+    /// Makes a directory, and its parents, unless they exist.
     ///
     /// # Errors
     ///
@@ -97,7 +97,7 @@ impl DirectoryWriter {
         Ok(mkdirat(dir, name, Mode::from_raw_mode(for_user(DIRECTORY)))?)
     }
 
-    /// Makes an empty file with this mode, without what the user's mask takes away, and the directories that it is in.
+    /// Makes an empty file with this mode, reduced by the user's mask, and the directories that it is in.
     ///
     /// # Errors
     ///
@@ -179,7 +179,8 @@ impl DirectoryWriter {
         self.copy_named(from, to, &|name, _| name.to_owned())
     }
 
-    /// Does the same, with other names of files in a directory. A symbolic link leads to what its target is called in the copy.
+    /// Does the same, with other names of files in a directory. A symbolic link leads to the name of its target in the
+    /// copy.
     ///
     /// # Errors
     ///
@@ -250,7 +251,7 @@ impl DirectoryWriter {
         }
     }
 
-    /// Returns the digest of a file, or of a directory as a value; `None` if it cannot be read, or has none.
+    /// Returns the digest of a file, or of a directory as a value; `None` if it cannot be read, or is not a value.
     pub fn digest(&self, path: &str) -> Option<Digest> {
         let (dir, name) = self.locate(path).ok()?;
         if let Ok(directory) = open_directory(&dir, name) {
@@ -283,7 +284,7 @@ fn copy_file(from: &Path, dir: &OwnedFd, name: &OsStr) -> io::Result<()> {
     copy.set_permissions(Permissions::from_mode(mode))
 }
 
-/// Copies what is in a directory.
+/// Copies the entries of a directory.
 fn copy_entries(from: &Path, to: &OwnedFd, named: CopiedName<'_>) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;

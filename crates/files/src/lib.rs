@@ -1,7 +1,8 @@
-//! Values of the file system: [`manifest`] reads directories as values, [`attributes`] are no part of them, [`cache`] remembers what
-//! takes long to compute. [`state`] has the user's private files, [`umask`] says which modes new files get. All that is written is
-//! reached [`beneath`] an open directory; [`walk`] follows paths that computations may have changed.
-//! [`open_leased`] waits for files that other programs hold leases on. [`child_pipes`] reads what programs print.
+//! Values of the file system: [`manifest`] reads directories as values, [`attributes`] are not part of them, [`cache`]
+//! has digests that take long to compute. [`state`] has the user's private files, [`umask`] says which modes new files
+//! get. All written files are reached [`beneath`] an open directory; [`walk`] follows paths that computations may have
+//! changed. [`open_leased`] waits for files that other programs hold leases on. [`child_pipes`] reads the output of
+//! programs.
 
 pub mod attributes;
 pub mod beneath;

@@ -9,13 +9,14 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
-/// The time for which a file is waited for: longer than the kernel lets anybody keep it.
+/// The time for which a file is waited for: longer than the kernel lets a program keep its lease.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The first and the longest pause before it is tried again.
 const PAUSES: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(50)];
 
-/// Opens a file by a function, which does not wait. While somebody holds a lease on it, tries again, unless it is to be stopped.
+/// Opens a file by a function, which does not wait. While another program holds a lease on it, tries again, unless it
+/// is to be stopped.
 ///
 /// # Errors
 ///

@@ -1,6 +1,6 @@
-//! The user's private directory for what is neither cached nor configured: scripts of workers, directories that computations run from
-//! where the storage's are in reach of others, and the [key](SecretKey) by which processes of the user recognise each other's messages in
-//! a storage that others can write.
+//! The user's private directory for files that are neither cache nor configuration: scripts of workers, directories
+//! that computations run from where the storage's are in reach of others, and the [key](SecretKey) by which processes
+//! of the user recognise each other's messages in a storage that others can write.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -36,10 +36,10 @@ pub enum StateError {
     /// Neither `HOME` nor `XDG_STATE_HOME` is a directory.
     #[error("there is no place for private files: neither HOME nor XDG_STATE_HOME is a directory")]
     NoPlace,
-    /// Somebody else may read or change it.
+    /// Another user may read or change it.
     #[error("{} must be for its owner alone, and belong to this user", quoted_path(.0))]
     NotPrivate(PathBuf),
-    /// Somebody else may put another directory in its place.
+    /// Another user may put another directory in its place.
     #[error("others can write in a directory above {}", quoted_path(.0))]
     InReach(PathBuf),
     /// A key that has another length.
@@ -133,7 +133,7 @@ pub fn remove_left(dir: &Path, is_over: impl Fn(&OsStr) -> Option<bool>) {
         changed.zip(old).is_some_and(|(changed, old)| changed < old)
     };
     let mut left: Vec<OsString> = Vec::new();
-    // The next run tries again what cannot be listed or removed.
+    // The next run tries again if an entry cannot be listed or removed.
     let _listed = each_entry(&opened, |name, _| {
         left.extend(is_over(name).unwrap_or_else(|| is_old(name)).then(|| name.to_owned()));
         true
@@ -147,7 +147,7 @@ pub fn keep(dir: &Path) {
     drop(File::open(dir).and_then(|dir| dir.set_modified(SystemTime::now())));
 }
 
-/// A key that only processes of one user know. What it has signed comes from one of them.
+/// A key that only processes of one user know. A text with its code comes from one of them.
 #[derive(Clone)]
 pub struct SecretKey([u8; Blake3::BYTES]);
 

@@ -23,7 +23,8 @@ static USES: Mutex<Uses> = Mutex::new(Uses { exact: 0, user: 0 });
 /// Notified when the last one of a kind has ended.
 static ENDED: Condvar = Condvar::new();
 
-/// The numbers of threads that make files with exact modes, and of those that need the user's umask. One of them is 0.
+/// The numbers of threads that make files with exact modes, and of threads that need the user's umask. One of them is
+/// 0.
 #[derive(Debug)]
 struct Uses {
     exact: usize,
@@ -62,7 +63,7 @@ pub fn as_user<T>(act: impl FnOnce() -> T) -> T {
     act()
 }
 
-/// A use of one umask that goes on.
+/// A use of one umask. It ends when dropped.
 struct Use {
     is_exact: bool,
 }
@@ -147,7 +148,7 @@ pub fn new_file() -> OpenOptions {
     options
 }
 
-/// Writes a file of the user, in place of what it held.
+/// Writes a file of the user, and replaces its contents.
 ///
 /// # Errors
 ///

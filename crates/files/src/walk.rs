@@ -1,7 +1,7 @@
 //! Walks along a path of the host, one component at a time, by descriptor.
 //!
-//! A computation can put a symbolic link wherever it may write. A path that somebody else grants must not lead through such a link, and
-//! neither may a mount point of a sandbox. So no link is followed by the kernel here: each caller decides which ones count.
+//! A computation can put a symbolic link wherever it may write. A granted path or a mount point of a sandbox must not
+//! lead through such a link. So no link is followed by the kernel here: each caller decides which ones count.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -70,7 +70,7 @@ const KERNEL: [i64; 11] = [
 /// The reason why a granted path is not shown.
 #[derive(Debug, thiserror::Error)]
 pub enum GrantError {
-    /// Somebody else than root has made a link on the path, or could have.
+    /// A user other than root has made a link on the path, or could have.
     #[error("{} is a symbolic link that a computation could have made", link.display())]
     Link {
         /// The link.
@@ -78,7 +78,7 @@ pub enum GrantError {
         /// The same file or directory, by a path without links.
         instead: PathBuf,
     },
-    /// It leads to the root directory, to processes of the host or to what controls its kernel.
+    /// It leads to the root directory, to processes of the host or to files that control its kernel.
     #[error("{} leads to {}, which cannot be granted", path.display(), place.display())]
     Forbidden {
         /// The granted path.
@@ -111,7 +111,7 @@ impl Explain for GrantError {
 /// The links on granted paths that count: root has made them, and no computation of root can have.
 #[derive(Clone, Debug, Default)]
 pub struct TrustedLinks {
-    /// The devices and inodes of what computations may write.
+    /// The devices and inodes of directories that computations may write.
     written: Vec<(u64, u64)>,
 }
 
@@ -212,8 +212,8 @@ pub fn open_granted(
     }
 }
 
-/// Returns the place of a mount point below a directory in memory, and makes it if it is not there. Links are followed only if they are in
-/// that memory: what is mounted there already may be a computation's.
+/// Returns the place of a mount point below a directory in memory, and makes it if it is not there. Links are followed
+/// only if they are in that memory: an existing mount may be a computation's.
 ///
 /// # Errors
 ///
@@ -258,7 +258,7 @@ pub fn is_out_of_reach(path: &Path, user: u32) -> bool {
     check().unwrap_or(false)
 }
 
-/// The number by which a namespace of users shows those that it does not have.
+/// The number by which a user namespace shows users that it does not have.
 const UNKNOWN_USER: u32 = 65534;
 
 /// Whether a user id is root's. In a container that does not have root, root's directories seem to belong to an unknown user.
@@ -307,7 +307,7 @@ impl PathWalk {
         self.below.last().unwrap_or(&self.root).place.as_fd()
     }
 
-    /// What was found there.
+    /// The stat of the current directory.
     fn directory(&self) -> &Stat {
         &self.below.last().unwrap_or(&self.root).stat
     }
@@ -327,8 +327,8 @@ impl PathWalk {
         self.below.pop().unwrap_or(self.root).place
     }
 
-    /// Goes on along a path, and asks about each entry before it is entered or, if it is a link, followed. A link leads nowhere above the
-    /// root.
+    /// Continues along a path, and asks about each entry before it is entered or, if it is a link, followed. A link
+    /// leads nowhere above the root.
     fn along(
         &mut self,
         path: &Path,

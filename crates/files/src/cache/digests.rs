@@ -17,7 +17,7 @@ pub const MIN_SIZE: u64 = 128 << 10;
 /// The least number of small files that share an entry. Fewer are hashed as fast as an entry is read.
 pub const MIN_FILES: usize = 16;
 
-/// The number of digests in a table. There are 256 tables of each kind, so that none is slow to list.
+/// The number of digests in a table. There are 256 tables of each kind, so each is fast to list.
 const MAX_DIGESTS: usize = 64;
 
 /// Looks up the digest of a file with this stat.

@@ -84,7 +84,7 @@ impl Fingerprint {
         Some(taken)
     }
 
-    /// The real paths of the places that are directories, and of the directories around the others: none has a link in it.
+    /// The real paths of the places that are directories, and of the directories around the others, without links.
     pub const fn directories(&self) -> &BTreeSet<PathBuf> {
         &self.directories
     }

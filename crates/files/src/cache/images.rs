@@ -3,8 +3,9 @@
 //! A file in an image has the stat that whoever made the image has written, also its time of change. Another image in its place may
 //! have a file with the same device, inode, size and times, and other contents. So no stat in it is believed.
 //!
-//! Nor does the stat of the file behind a loop device help: `/sys` has no more than a path of it, as whoever set up the device sees it. In
-//! another mount namespace, such as a container's, that path may lead to another file. Only a privileged `ioctl` tells device and inode.
+//! Nor does the stat of the file behind a loop device help: `/sys` has no more than a path of it, as whoever set up the
+//! device sees it. In another mount namespace, such as a container's, that path may lead to another file. Only a
+//! privileged `ioctl` returns device and inode.
 
 use std::collections::HashMap;
 use std::fs;
@@ -18,7 +19,7 @@ const KINDS: [&str; 6] = ["squashfs", "erofs", "iso9660", "udf", "cramfs", "romf
 /// Whether each device that was asked for is an image. A device with a mount of another kind stays one while a program runs.
 static KNOWN: Mutex<Option<HashMap<u64, bool>>> = Mutex::new(None);
 
-/// Whether a device holds an image. If mounts cannot be read, none is known to.
+/// Whether a device holds an image. Returns false if mounts cannot be read.
 pub(super) fn is_image(device: u64) -> bool {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let known = known.get_or_insert_default();

@@ -310,7 +310,7 @@ mod tests {
         let blocked = open(&dir, "file/table");
         blocked.insert(&KEY, &1_u8, &"value");
         assert_eq!(look_up(&blocked), Lookup::Miss);
-        // A directory is in the way: what was written beside it is removed.
+        // A directory is in the way: the file that was written beside it is removed.
         let table = table(&dir);
         fs::create_dir_all(table.path(&KEY)).unwrap();
         table.insert(&KEY, &1_u8, &"value");

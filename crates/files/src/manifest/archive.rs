@@ -1,4 +1,4 @@
-//! Archives: a directory in one file, for a place that keeps neither modes nor empty directories.
+//! Archives: a directory in one file, for storing it where modes and empty directories are lost.
 //!
 //! An archive is the text of the manifest, an empty line, and the contents of all files in the order of the manifest, with
 //! nothing between them. So equal directories have equal archives, byte for byte.
@@ -62,8 +62,7 @@ impl<'a> DirectoryArchive<'a> {
         self.manifest
     }
 
-    /// The entries in the order of the manifest, each with the contents of the file that it is; none of links and empty
-    /// directories.
+    /// The entries in the order of the manifest, each with its contents if it is a file.
     pub fn entries(&self) -> impl Iterator<Item = (&ManifestEntry<Digest>, &'a [u8])> {
         let mut rest = self.contents;
         self.manifest.entries().iter().map(move |entry| {
@@ -94,8 +93,8 @@ impl<'a> DirectoryArchive<'a> {
 }
 
 impl DirectoryArchive<'_> {
-    /// Reads the archive of the directory with this digest piece by piece, and writes everything into an empty directory. Returns
-    /// false if it is another one, or no archive: then what was written is worth nothing.
+    /// Reads the archive of the directory with this digest piece by piece, and writes everything into an empty
+    /// directory. Returns false if it is another one, or not an archive: then the written files are useless.
     pub fn unpack_from(
         archive: &mut dyn Read,
         digest: &Digest,
@@ -274,7 +273,7 @@ impl Scan {
 
 /// Opens a file of a directory.
 fn open(directory: &OwnedFd, path: &[u8]) -> Result<File, DirectoryError> {
-    // Should it be a FIFO by now, opening it does not wait.
+    // If it is a FIFO now, opening it does not wait.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let name = split_path(path).1;
     let file = open_leased(|| false, || openat(directory, name, flags, Mode::empty()));

@@ -107,12 +107,12 @@ impl Manifest {
 /// The first line of every manifest.
 pub const HEADER: &str = "compeval directory 1";
 
-/// An entry of a directory. `C` is what is known of the contents of a file.
+/// An entry of a directory. `C` is the known part of the contents of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManifestEntry<C> {
     /// The path in the directory: names of any bytes, with `/` between them.
     pub path: Box<[u8]>,
-    /// The kind of what has that path.
+    /// Its kind.
     pub kind: EntryKind<C>,
 }
 
@@ -136,7 +136,7 @@ pub enum EntryKind<C> {
 }
 
 impl<C> ManifestEntry<C> {
-    /// Appends the entry's line, in which `contents` writes what is known of a file's contents.
+    /// Appends the entry's line, in which `contents` describes a file's contents.
     pub(super) fn write(&self, contents: impl Fn(&C) -> String, text: &mut String) {
         match &self.kind {
             EntryKind::File { contents: known, executable } => {

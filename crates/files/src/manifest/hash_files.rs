@@ -58,7 +58,7 @@ impl Scan {
     /// [`Scan::bytes`].
     ///
     /// The manifest describes the directory as it was scanned: a file whose stat has changed after it was read is an
-    /// error. What was added since the scan is not seen.
+    /// error. Files that were added since the scan are not seen.
     ///
     /// # Errors
     ///
@@ -206,7 +206,7 @@ impl<'a> OpenFile<'a> {
         watch: Watch<'a>,
     ) -> Result<Self, DirectoryError> {
         let path = &entry.entry.path;
-        // Should it be a FIFO by now, opening it does not wait.
+        // If it is a FIFO now, opening it does not wait.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let name = split_path(path).1;
         let is_stopped = || watch.stop.load(Ordering::Relaxed);
@@ -230,7 +230,7 @@ impl<'a> OpenFile<'a> {
         halve: bool,
     ) -> Result<Digest, DirectoryError> {
         let original = match self.copy.take_if(|copy| copy.clone_of(&self.file)) {
-            // The clone is what is kept, so it is what is hashed.
+            // The clone is kept, so the clone is hashed.
             Some(clone) => Some(std::mem::replace(&mut self.file, clone.file.into())),
             None => None,
         };

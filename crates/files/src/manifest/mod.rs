@@ -1,16 +1,15 @@
 //! Directories as values: the manifest of a directory, and how a directory is read.
 //!
-//! A directory is identified by its [`Manifest`]: a text with a line for each file, symbolic link and
-//! empty directory in it. The SHA-1 and the BLAKE3 of that text are the directory's. Times, owners and
-//! modes are no part of it, except whether the owner may execute a file.
+//! A directory is identified by its [`Manifest`]: a text with a line for each file, symbolic link and empty directory
+//! in it. The SHA-1 and the BLAKE3 of that text are the directory's. Times, owners and modes are not part of it, except
+//! whether the owner may execute a file.
 //!
-//! A [`Scan`] walks a directory and reads no file. It knows what of it cannot be part of a value, and how
-//! many bytes there are, and its stamps tell whether anything has changed. [`Scan::read`] then reads
-//! each file once, on all cores, and returns the manifest.
+//! A [`Scan`] walks a directory and reads no file. It knows the entries that cannot be part of a value and the number
+//! of bytes, and its stamps show whether anything has changed. [`Scan::read`] then reads each file once, on all cores,
+//! and returns the manifest.
 //!
-//! Everything is reached from a descriptor of the directory, through no symbolic link. Nothing recurses,
-//! so directories may be nested as deep as the file system allows. The module knows neither
-//! workflows nor the storage.
+//! Everything is reached from a descriptor of the directory, through no symbolic link. Nothing recurses, so directories
+//! may be nested as deep as the file system allows. The module does not know workflows or the storage.
 //!
 //! Not every path and target of a link may stand in a manifest. Names in a file system are bytes. A manifest is UTF-8 without white space
 //! in a path, so that each path is one word: the bytes 00 to 20, 7f, `\` and all that are not UTF-8 are written as `\xHH`.
@@ -63,7 +62,7 @@ pub enum DirectoryError {
     /// An entry was changed, replaced or removed while the directory was read.
     #[error("{} was changed while it was read", place(.0))]
     Changed(Box<[u8]>),
-    /// Somebody asked to stop.
+    /// The user asked to stop.
     #[error("interrupted")]
     Interrupted,
 }

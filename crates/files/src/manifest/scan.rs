@@ -177,7 +177,7 @@ pub(super) struct Watch<'a> {
     pub(super) linked: bool,
 }
 
-/// A walk, and what it has found so far.
+/// A walk, and its findings so far.
 struct DirectoryWalk {
     listing: Vec<u8>,
     entries: Vec<ManifestEntry<FileStat>>,
@@ -186,7 +186,7 @@ struct DirectoryWalk {
 }
 
 impl DirectoryWalk {
-    /// Takes in what is in the current directory. Returns the names of the directories in it, sorted.
+    /// Adds the entries of the current directory. Returns the names of the directories in it, sorted.
     fn list(
         &mut self,
         descent: &Descent,
@@ -296,10 +296,9 @@ const NEAR: usize = 32;
 
 /// An open directory below a top one. It moves to a directory in it, or back to the one around it.
 ///
-/// No path is longer than a name, so the depth is not limited by the longest path of a system call, and a
-/// move takes the same time everywhere. Few descriptors are open: of a directory farther up only device
-/// and inode are remembered. The way back then leads through `..`, and must lead to that
-/// directory: somebody may have moved this one meanwhile.
+/// No path is longer than a name, so the depth is not limited by the longest path of a system call, and a move takes
+/// the same time everywhere. Few descriptors are open: of a directory farther up only device and inode are remembered.
+/// The way back then leads through `..`, and must lead to that directory: this one may have been moved meanwhile.
 #[derive(Debug)]
 pub(super) struct Descent {
     /// The path of the current directory, relative to the top; empty at the top.
@@ -332,7 +331,7 @@ impl Descent {
         Ok(Self { path: Vec::new(), here: Arc::new(here), above: Vec::new() })
     }
 
-    /// Visits the top directory and all below it, each before those in it. `visit` gets the descent in a
+    /// Visits the top directory and all below it, each before its subdirectories. `visit` gets the descent in a
     /// directory, and returns the names of the directories in it that are visited next, in this order.
     pub(super) fn walk(
         top: impl AsFd,
