@@ -115,7 +115,7 @@ pub(super) fn unsupported<'p>(
 
 /// The filters that attributes give to the files of a work tree.
 pub(super) struct Drivers<'a> {
-    /// Those that the configuration has a program for.
+    /// The filters that the configuration has a program for.
     programs: HashSet<BString>,
     filters: Attribute<'a>,
 }

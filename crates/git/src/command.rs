@@ -1,7 +1,7 @@
 //! Starting the user's `git`: no other place does.
 //!
-//! By itself, `git` fetches what a partial clone has left out, runs hooks, starts a monitor of the work tree, takes locks, and asks
-//! for passwords. A command of ours waits for none of these, and none of them starts further processes.
+//! By itself, `git` fetches what a partial clone has left out, runs hooks, starts a monitor of the work tree, takes
+//! locks, and asks for passwords. Our commands do none of this, and start no further processes.
 
 use ce_files::child_pipes::ChildPipes;
 use ce_files::umask;
@@ -14,8 +14,9 @@ use std::sync::OnceLock;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Variables by which Git tells a hook, or another program that it starts, of its repository: `git rev-parse --local-env-vars`, and those
-/// that concern how one is found or written. None of them may lead to, or change, another repository.
+/// Variables by which Git tells a hook, or another program that it starts, of its repository: `git rev-parse
+/// --local-env-vars`, and variables that affect how one is found or written. They must not lead to, or change, another
+/// repository.
 ///
 /// Settings of the environment, such as `GIT_CONFIG_COUNT`, count for all repositories, as Git lets them count for submodules.
 pub const REPOSITORY_VARIABLES: [&str; 16] = [
@@ -37,7 +38,7 @@ pub const REPOSITORY_VARIABLES: [&str; 16] = [
     "GIT_WORK_TREE",
 ];
 
-/// Settings of every `git`: nothing is started beside what it is asked for.
+/// Settings of every `git`: it starts no programs beside the requested work.
 const SETTINGS: [&str; 5] = [
     "core.fsmonitor=false",
     "core.hooksPath=/dev/null",
@@ -83,14 +84,14 @@ pub(super) enum GitReach {
 /// Whether `git` and the programs that it starts may ask the user for passwords and the like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prompts {
-    /// They may not: what is not known fails.
+    /// They may not: a command that needs a password fails.
     Off,
     /// They may.
     On,
 }
 
 impl Prompts {
-    /// They may ask if somebody sits at a terminal.
+    /// They may ask if this process has a terminal.
     pub fn at_terminal() -> Self {
         if io::stdin().is_terminal() && io::stderr().is_terminal() { Self::On } else { Self::Off }
     }
@@ -131,8 +132,9 @@ pub(super) fn silence_ssh(git: &mut Command, configured: Option<&str>) {
     }
 }
 
-/// Whether the user's `git` can be kept from fetching objects by itself. Those from 2.45.1 can, and those from 2.39.4 with the
-/// corrections of April 2024, which distributions have for older ones, too. So it is asked, in a bare repository.
+/// Whether the user's `git` can be kept from fetching objects by itself. Versions from 2.45.1 can, and versions from
+/// 2.39.4 with the corrections of April 2024, which distributions have for older ones, too. So it is tried, in a bare
+/// repository.
 pub(super) fn can_stop_lazy_fetch(repository: &Path) -> io::Result<bool> {
     static KNOWN: OnceLock<bool> = OnceLock::new();
     if let Some(known) = KNOWN.get() {
@@ -148,7 +150,7 @@ pub(super) fn can_stop_lazy_fetch(repository: &Path) -> io::Result<bool> {
     Ok(*KNOWN.get_or_init(|| obeys))
 }
 
-/// Runs a command with this input, and returns what it has printed.
+/// Runs a command with this input, and returns its output.
 pub(crate) fn output_of(command: &mut Command, input: &[u8]) -> io::Result<Output> {
     output_until(command, input, &|| false)
 }

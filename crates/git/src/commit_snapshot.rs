@@ -39,7 +39,7 @@ pub struct Snapshot {
     directory: Rc<Path>,
     /// The drafts of repositories in the work tree.
     nested: RefCell<Vec<Rc<Draft>>>,
-    /// The links that were followed, and what they lead to.
+    /// The links that were followed, and their targets.
     linked: RefCell<BTreeSet<PathBuf>>,
     /// A submodule that is at another commit than the one that is recorded, and that other one.
     moved: Option<(PathBuf, ObjectId)>,
@@ -78,7 +78,7 @@ impl Snapshot {
         Self::new(Some(repositories), Some(commit), None)
     }
 
-    /// What a work tree would become as a commit, with paths relative to its top.
+    /// A work tree as if it were committed, with paths relative to its top.
     pub(super) fn of_draft(
         repositories: Option<Rc<Repositories>>,
         commit: Option<ObjectId>,
@@ -131,7 +131,7 @@ impl Snapshot {
         object_id(commit).map_err(SnapshotError::Git)
     }
 
-    /// The places in the repository of the links that were followed, and of what they lead to.
+    /// The places in the repository of the links that were followed, and of their targets.
     pub fn linked(&self) -> BTreeSet<PathBuf> {
         self.linked.borrow().clone()
     }
@@ -223,7 +223,7 @@ impl Snapshot {
         Ok(root)
     }
 
-    /// Goes on to an entry of a directory; if that is a link, to where it leads.
+    /// Continues to an entry of a directory; if it is a link, to its target.
     fn follow(
         &self,
         mut here: Rc<PathStep>,
@@ -405,7 +405,8 @@ impl Snapshot {
         id.and_then(object_id).map_err(SnapshotError::Git)
     }
 
-    /// The repository of a tree or blob whose id was asked for, and those in its work tree that have parts of it.
+    /// The repository of a tree or blob whose id was asked for, and the repositories in its work tree that have parts
+    /// of it.
     pub(super) fn repositories_of(&self, path: &TreePath) -> GitResult<Repositories> {
         let draft = path.step.draft().map(Draft::repositories).unwrap_or_default();
         let mut found = draft.into_iter();
@@ -537,7 +538,7 @@ pub(super) struct PathStep {
     pub(super) entries: OnceCell<Rc<TreeEntries>>,
     /// The attributes of files in it, once they were read.
     pub(super) attributes: OnceCell<Rc<CommitAttributes>>,
-    /// It is known to hold neither links nor submodules, itself or anywhere below.
+    /// It is known to hold no links or submodules, itself or anywhere below.
     pub(super) plain: Cell<bool>,
     /// The number of its path, once that was requested.
     pub(super) number: Cell<Option<u32>>,

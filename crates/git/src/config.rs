@@ -18,12 +18,11 @@ const SECTION: &str = "compeval";
 /// The file at the top of a work tree in which its authors say where its results are: see [`Config::results`].
 const AUTHORS: &str = ".compeval";
 
-/// The keys that may stand there. What a run may do is up to its user.
+/// The keys that may stand there. Only the user decides what a run may do.
 const OF_AUTHORS: [&str; 2] = ["storage", "results"];
 
-/// Git's configuration as it is for a repository: the system's, the user's, its own, its work
-/// tree's, and what the environment adds. The last value counts. Where none of them says so, the file `.compeval` may say where
-/// results are.
+/// Git's configuration of a repository: the system's, the user's, its own, its work tree's, and the environment's. The
+/// last value counts. If they do not say where results are, the file `.compeval` may.
 #[derive(Debug)]
 pub struct Config {
     repository: gix::Repository,
@@ -110,7 +109,7 @@ pub struct ConfigEntry {
     pub file: String,
 }
 
-/// A value, and who says so. Without `=`, there is no text.
+/// A value, and its file. Without `=`, it has no text.
 struct Value {
     text: Option<BString>,
     file: String,
@@ -157,8 +156,9 @@ impl Config {
         }
     }
 
-    /// Reads the configuration of the repository that a directory is in, or is. In a directory that is in none, that is the system's, the
-    /// user's, and what the environment adds: as it is for another repository, which says nothing itself.
+    /// Reads the configuration of the repository that a directory is in, or is. In a directory outside of any
+    /// repository, that is the system's, the user's, and the environment's: as for `other`, a repository without
+    /// settings of its own.
     pub fn around(dir: &Path, other: &Path) -> Result<Self, ConfigError> {
         match dir.canonicalize() {
             Ok(real) if !is_repository(&real) => {
@@ -235,7 +235,7 @@ impl Config {
         // Any other relative path begins in the current directory.
         let path = if text.starts_with('.') { top.join(path) } else { Path::new(".").join(path) };
         let is_top = path.canonicalize().is_ok_and(|path| path == real);
-        // What is not there may be with `.git` at its end.
+        // A path that does not exist may exist with `.git` at its end.
         let found = path.ancestors().find_map(|it| it.canonicalize().ok());
         !is_top && found.is_none_or(|found| found.starts_with(&real))
     }
@@ -270,7 +270,7 @@ impl Config {
         self.choice("takeover", ["tree", "isolated"], "rule: write isolated or tree")
     }
 
-    /// Whether the tree tells states in words: `compeval.style` is `words`, and else `original`.
+    /// Whether the tree shows states in words: `compeval.style` is `words`, and else `original`.
     pub fn prints_words(&self) -> Result<Option<bool>, ConfigError> {
         self.choice("style", ["words", "original"], "style: write original or words")
     }
@@ -290,7 +290,7 @@ impl Config {
         }
     }
 
-    /// Whether what is pushed is signed: `compeval.sign`.
+    /// Whether pushed results are signed: `compeval.sign`.
     pub fn sign(&self) -> Result<Option<bool>, ConfigError> {
         let Some(value) = self.value("sign") else { return Ok(None) };
         match self.repository.config_snapshot().try_boolean("compeval.sign") {

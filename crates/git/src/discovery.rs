@@ -14,8 +14,8 @@ pub fn top(dir: &Path) -> Option<PathBuf> {
     dir.ancestors().find(|dir| dir.join(".git").symlink_metadata().is_ok()).map(Path::to_owned)
 }
 
-/// Returns a symbolic link on a path that a repository has brought, and that leads out of its work tree: what is written there would be
-/// written where the repository says, not the user.
+/// Returns a symbolic link on a path that comes from a repository, and leads out of its work tree: the repository, not
+/// the user, would choose where files are written.
 pub fn link_out_of_repository(path: &Path) -> Option<PathBuf> {
     // A slash at the end would follow the link.
     let path: PathBuf = path.components().collect();
@@ -38,8 +38,8 @@ fn leads_out(link: &Path) -> GitResult<bool> {
         && target.is_none_or(|inside| inside.components().any(|it| it.as_os_str() == ".git")))
 }
 
-/// Returns the nearest directory that fits, of one and those around it in the same work tree. `None` if
-/// none does.
+/// Returns the nearest directory that fits, of one and the directories around it in the same work tree. `None` if no
+/// directory fits.
 pub fn around(dir: &Path, fits: impl Fn(&Path) -> bool) -> Option<PathBuf> {
     if fits(dir) || !dir.is_dir() {
         return Some(dir.to_owned());

@@ -1,5 +1,5 @@
-//! A draft: the commit that a work tree would become if all of it were added. It has the contents of the files, and not what is staged.
-//! Ignored files are not in it.
+//! A draft: the commit that a work tree would become if all of it were added. It has the contents of the files, not the
+//! staged ones. Ignored files are not in it.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -27,7 +27,7 @@ use super::opening::{NoRepository, is_repository, own_index};
 use super::submodules::{blob, object, tree_of};
 use super::uncommitted_changes::{Changes, changes};
 
-/// A work tree as it stands. Each file is read once, so all that is said of it is said of the same bytes.
+/// A work tree as it stands. Each file is read once, so all statements about it are about the same bytes.
 pub(super) struct Draft {
     /// The top of the work tree.
     top: PathBuf,
@@ -124,7 +124,7 @@ impl Draft {
         self.repository.as_ref()
     }
 
-    /// The repository of the work tree, and those in it that no commit records. A copy has its own memory.
+    /// The repository of the work tree, and the repositories in it that no commit records. A copy has its own memory.
     pub(super) fn repositories(&self) -> Vec<Repository> {
         let own = self.repository.iter().cloned();
         own.chain(self.nested.borrow().values().flat_map(|it| it.draft.repositories())).collect()
@@ -161,7 +161,7 @@ impl Draft {
         after.map_while(move |path| Some((path.as_path(), path.strip_prefix(dir).ok()?)))
     }
 
-    /// The entries of a directory, sorted by name, given those that the commit has there.
+    /// The entries of a directory, sorted by name, given the commit's entries there.
     pub(super) fn entries(&self, dir: &Path, recorded: &[TreeEntry]) -> GitResult<Vec<TreeEntry>> {
         let mut changed: BTreeMap<OsString, bool> = BTreeMap::new();
         match self.repository {
@@ -197,7 +197,7 @@ impl Draft {
         Ok(entries)
     }
 
-    /// The kind of what stands at a path that differs, and the id of the tree that the commit has there, or the null id.
+    /// The entry at a path that differs, with the id of the tree that the commit has there, or the null id.
     fn entry(
         &self,
         path: &Path,

@@ -85,13 +85,13 @@ pub enum SnapshotError {
     /// The directory is in no repository.
     #[error("{} is not in a Git repository", .0.display())]
     NoRepository(PathBuf),
-    /// There is no entry with this path.
+    /// This path does not exist.
     #[error("does not exist")]
     Missing,
     /// A file stands on the way.
     #[error("is not a directory")]
     NotADirectory,
-    /// Something in the work tree is neither a file, nor a directory, nor a link.
+    /// An entry of the work tree is not a file, a directory or a link.
     #[error("is not a file")]
     NotAFile,
     /// Something other than a submodule stands there.

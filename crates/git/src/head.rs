@@ -193,13 +193,14 @@ impl Heads {
         Ok(Snapshot::from_commit(repositories, opened.commit).relative_to(inside))
     }
 
-    /// The same as the work tree stands, with what is not committed. Without a repository, or without a commit in it, nothing is.
+    /// The same for the work tree as it stands, with uncommitted changes. Without a repository or a commit, nothing is
+    /// committed.
     pub fn draft_snapshot(&mut self, dir: &Path) -> Result<Snapshot, HeadError> {
         let top = top(dir).unwrap_or_else(|| dir.to_owned());
         self.draft_within(dir, &top)
     }
 
-    /// The same, where nothing counts as changed but what is in a directory, or a file.
+    /// The same, with only the changes in a directory or a file.
     pub(super) fn draft_within(&mut self, dir: &Path, scope: &Path) -> Result<Snapshot, HeadError> {
         let top = top(dir).unwrap_or_else(|| dir.to_owned());
         let inside = dir.strip_prefix(&top).unwrap_or(Path::new("")).to_owned();

@@ -1,5 +1,5 @@
-//! Histories: the commits that a user names or those that touched a path, as in `git log FROM..TO -- PATH`, and those between a good
-//! one and a bad one, of a task's repository or of a submodule in it.
+//! Histories: the commits that a user names or that touched a path, as in `git log FROM..TO -- PATH`, and the commits
+//! between a good one and a bad one, of a task's repository or of a submodule in it.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
@@ -98,8 +98,8 @@ pub struct LastChange {
 }
 
 impl Trees {
-    /// Returns the newest commit, from one on, that touched a path in its repository; of an empty path, that one itself. `None` if none did,
-    /// or the commit does not exist.
+    /// Returns the newest commit, from one on, that touched a path in its repository; of an empty path, that one
+    /// itself. `None` if no commit did, or the commit does not exist.
     pub fn last_change(
         &self,
         path: &Path,
@@ -152,7 +152,7 @@ struct LogWalk<'a> {
     cut: HashSet<ObjectId>,
     /// The object at the path, for each commit that was looked at.
     known: HashMap<ObjectId, Option<FileEntry>>,
-    /// The commits that come next. Of the same age, those that were met first come first.
+    /// The commits that come next. Of commits of the same age, the one that was met first comes first.
     waiting: BinaryHeap<(i64, Reverse<usize>, ObjectId)>,
     seen: HashSet<ObjectId>,
 }
@@ -202,7 +202,7 @@ impl Iterator for LogWalk<'_> {
 }
 
 impl LogWalk<'_> {
-    /// Goes on to the parents of a commit. Returns whether it touched the path.
+    /// Continues to the parents of a commit. Returns whether it touched the path.
     fn pass(&mut self, id: ObjectId) -> GitResult<bool> {
         let parents = self.commits.get(&id).map_or(&[][..], |(parents, _)| parents).to_vec();
         let (touched, parents) = match self.range.path {
@@ -213,7 +213,7 @@ impl LogWalk<'_> {
         Ok(touched)
     }
 
-    /// Adds a commit to those that come next, unless it was met before or is not of the range.
+    /// Adds a commit to the waiting ones, unless it was met before or is not in the range.
     fn wait_for(&mut self, id: ObjectId) -> GitResult<()> {
         if let Some(time) = self.time(id)?
             && self.seen.insert(id)
@@ -368,8 +368,8 @@ impl CommitHistory {
         Ok(Self { place: dir.to_owned(), repository })
     }
 
-    /// Returns the commits in the order of `git log`: from the newest one on to parents, of those that wait for
-    /// their turn the one with the latest date first. They end early when the flag becomes true.
+    /// Returns the commits in the order of `git log`: from the newest one on to parents. Of the waiting commits, the
+    /// one with the latest date comes first. They end early when the flag becomes true.
     ///
     /// # Errors
     ///
@@ -405,7 +405,7 @@ impl CommitHistory {
     }
 
     fn walk<'a>(&'a self, range: LogRange<'a>, is_asked: &'a AtomicBool) -> GitResult<LogWalk<'a>> {
-        // The whole history of the old commit: it decides what is in it, regardless of the dates.
+        // The whole history of the old commit: dates do not show what is in it.
         let old = self.repository.rev_walk(range.old).all()?;
         let old = old.take_while(|_| !is_asked.load(Ordering::Relaxed));
         let old = old.map(|it| Ok(it?.id)).collect::<GitResult<HashSet<ObjectId>>>()?;

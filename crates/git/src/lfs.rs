@@ -1,8 +1,8 @@
 //! Git LFS: pointers, the objects of a repository on this host, and the user's `git lfs`, which transfers objects from
 //! and to other hosts.
 //!
-//! `git lfs` works in a bare repository of our own that has nothing but objects, since it reads pointers from Git trees: in a
-//! mirror without files it would fetch all of them. Its exit status 0 is no proof that a server has an object.
+//! `git lfs` works in a bare repository of our own that has only objects, since it reads pointers from Git trees: in a
+//! mirror without files it would fetch all of them. Its exit status 0 does not prove that a server has an object.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -44,7 +44,7 @@ const NAMED: usize = 3;
 /// The number of bytes that are hashed at once.
 const PIECE: usize = 1 << 16;
 
-/// The beginnings of lines of `git lfs` that are no causes.
+/// The beginnings of lines of `git lfs` that are not causes.
 const BESIDE_CAUSES: [&str; 4] =
     ["warning: ", "Uploading LFS objects", "fetch: Fetching", "Downloading LFS objects"];
 
@@ -155,7 +155,7 @@ impl LfsStore {
 pub struct LfsRemote {
     /// The URL, possibly with a password.
     secret: String,
-    /// The URL without what is between its `//` and `@`.
+    /// The URL without the part between its `//` and `@`.
     url: String,
     prompts: Prompts,
     /// Its path on this host: for fetches, and for pushes. `None` if it is elsewhere.
@@ -165,9 +165,9 @@ pub struct LfsRemote {
 /// The use for which objects are located: `git` has settings that make a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LfsUse {
-    /// Somebody who fetches them.
+    /// The repository is a source of objects.
     Fetch,
-    /// Somebody who pushes them.
+    /// The repository is a target of objects.
     Push,
 }
 

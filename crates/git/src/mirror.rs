@@ -49,7 +49,7 @@ pub struct Mirror {
     dir: PathBuf,
     /// The URL, possibly with a password.
     secret: String,
-    /// The URL without what is between its `//` and `@`.
+    /// The URL without the part between its `//` and `@`.
     url: String,
     repository: Repository,
     files: MirrorFiles,
@@ -72,7 +72,7 @@ pub struct RemoteRef {
 pub struct RefUpdate {
     /// Its full name.
     pub name: String,
-    /// The id of the object that it points to before; `None` if there is no such reference.
+    /// The id of the object that it points to before; `None` if the reference does not exist.
     pub old: Option<ObjectId>,
     /// A commit that is here; `None` removes the reference.
     pub new: Option<ObjectId>,
@@ -87,7 +87,7 @@ fn locked(dir: &Path) -> GitResult<(Repository, MirrorFiles, File)> {
     Ok((repository, files, lock))
 }
 
-/// The digits of an id; nothing for none.
+/// The digits of an id; empty without an id.
 fn digits(id: Option<&ObjectId>) -> &str {
     id.map_or("", ObjectId::full)
 }
@@ -103,7 +103,7 @@ impl Mirror {
         Ok(Self { dir, secret, url, repository, files, prompts, _lock: lock })
     }
 
-    /// Forgets everything that was fetched or pushed: what is here then, the other repository has.
+    /// Deletes everything that was fetched or pushed: objects that are here afterwards are in the other repository.
     pub fn renew(&mut self) -> Result<(), MirrorError> {
         self.repository = self.recreate()?;
         Ok(())
@@ -138,7 +138,7 @@ impl Mirror {
         &self.url
     }
 
-    /// Lists references of the other repository: those that match a pattern, and `HEAD` if it points to one.
+    /// Lists references of the other repository: the ones that match a pattern, and `HEAD` if it points to one.
     pub fn list(&self, patterns: &[&str]) -> Result<Vec<RemoteRef>, MirrorError> {
         let args = [&["ls-remote", "--quiet", REMOTE], patterns].concat();
         let output = self.git("ls-remote", GitReach::Remote, &args, &[])?;
@@ -183,7 +183,8 @@ impl Mirror {
         Ok(())
     }
 
-    /// Changes references of the other repository, all or none. Returns false if one of them has changed since it was listed.
+    /// Changes references of the other repository atomically. Returns false if one of them has changed since it was
+    /// listed.
     ///
     /// # Errors
     ///
@@ -253,7 +254,8 @@ impl Mirror {
         })
     }
 
-    /// The entries of a tree, as Git sorts them. One whose name is not UTF-8 is neither a plain file nor a directory.
+    /// The entries of a tree, as Git sorts them. An entry whose name is not UTF-8 does not count as a plain file or a
+    /// directory.
     pub fn entries(&self, tree: &ObjectId) -> Result<Vec<MirrorEntry>, MirrorError> {
         self.read(|repository| {
             let tree = repository.find_tree(from(tree)?)?;
@@ -273,7 +275,7 @@ impl Mirror {
         })
     }
 
-    /// The number of entries of a tree, and the names and ids of those that are directories.
+    /// The number of entries of a tree, and the names and ids of directories.
     ///
     /// # Errors
     ///
@@ -320,7 +322,7 @@ impl Mirror {
 }
 
 impl Mirror {
-    /// Reads what was remembered under a name. `None` if that is nothing.
+    /// Reads the note under a name. `None` if it does not exist.
     pub fn note(&self, name: &str) -> Result<Option<Vec<u8>>, MirrorError> {
         match fs::read(self.note_path(name)) {
             Ok(text) => Ok(Some(text)),
@@ -329,14 +331,14 @@ impl Mirror {
         }
     }
 
-    /// Remembers something under a name, in place of what was there.
+    /// Writes a note under a name, and replaces an old one.
     pub fn put_note(&self, name: &str, text: &[u8]) -> Result<(), MirrorError> {
         let (place, new) = (self.note_path(name), self.note_path(&format!("{name}-new")));
         let written = umask::write(&new, text).and_then(|()| fs::rename(&new, place));
         written.map_err(|error| self.own(error.into()))
     }
 
-    /// Appends to what is remembered under a name.
+    /// Appends to the note under a name.
     pub fn add_to_note(&self, name: &str, text: &[u8]) -> Result<(), MirrorError> {
         let path = self.note_path(name);
         let file = umask::new_file().create(true).append(true).open(path);
@@ -351,8 +353,9 @@ impl Mirror {
 /// The variable that has the URL of the remote.
 const URL: &str = "CE_RESULTS_URL";
 
-/// Settings of the user's `git` in a mirror. Nothing malformed is fetched. Packs take little memory: otherwise each
-/// thread that makes one keeps ten directories to find what they share. A directory of many results has ten megabytes.
+/// Settings of the user's `git` in a mirror. Malformed objects are not fetched. Packs take little memory: otherwise
+/// each thread that makes one keeps ten directories to find what they share. A directory of many results has ten
+/// megabytes.
 const SETTINGS: [&str; 5] = [
     "fetch.fsckObjects=true",
     "fetch.writeCommitGraph=false",
@@ -454,10 +457,10 @@ const SLOTS: Slots = Slots::Given(4096);
 /// The files that a mirror has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MirrorFiles {
-    /// Those that were asked for.
+    /// Only the requested ones.
     Asked,
-    /// All. Without them, a `git` that cannot be kept from that would fetch what is missing by itself: from a shallow clone again
-    /// and again, each time by one more process.
+    /// All. Otherwise a `git` that cannot be kept from it would fetch missing ones by itself: from a shallow clone
+    /// again and again, each time by one more process.
     All,
 }
 
@@ -561,7 +564,7 @@ const FORMAT: &str = "--format=%H%x00%G?%x00%GS%x00%GF";
 /// The messages of `git` if it cannot start the program that checks signatures. Then no commit was checked.
 const NOT_STARTED: [&str; 2] = ["cannot exec", "cannot run"];
 
-/// A commit, as far as it says what was added by whom.
+/// A commit, reduced to the parts that show who added what.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MirrorCommit {
     /// Its tree.
@@ -690,7 +693,7 @@ fn found(state: &str, principal: &str, key: &str) -> CommitSignature {
     }
 }
 
-/// The reason why another repository is not to be had.
+/// The reason why another repository is not available.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MirrorError {
@@ -714,7 +717,7 @@ pub enum MirrorError {
         /// The message of `git`.
         why: String,
     },
-    /// There is no `git lfs`, and the other repository has large results.
+    /// `git lfs` is not installed, and the other repository has large results.
     #[error("large results of {url} are Git LFS objects, and there is no git lfs here")]
     NoLfs {
         /// The other repository.

@@ -1,8 +1,8 @@
 //! Opening a repository as Git does, but so that nothing of its configuration starts a program or
 //! hides a change of the work tree.
 //!
-//! External filters are programs that the configuration names, and attributes give to files. None is ever started here: without its
-//! filter, the blob that Git would record of a file is unknown, and its own contents are used.
+//! External filters are programs that the configuration names, and attributes give to files. They are never started
+//! here: without its filter, the blob that Git would record of a file is unknown, and its own contents are used.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -32,7 +32,7 @@ const SETTINGS: [&str; 4] = [
 #[error("{} belongs to another user", .0.display())]
 pub(super) struct Untrusted(pub(super) PathBuf);
 
-/// A directory that is no repository.
+/// A directory that is not a repository.
 #[derive(Debug, thiserror::Error)]
 #[error("{} is not in a Git repository", .0.display())]
 pub(super) struct NoRepository(pub(super) PathBuf);
@@ -82,7 +82,7 @@ pub(super) fn open(path: &Path) -> GitResult<Repository> {
     open_trusting(path, false)
 }
 
-/// Opens a submodule of an open repository, which is trusted like that.
+/// Opens a submodule of an open repository. It is trusted like that repository.
 pub(super) fn open_submodule(path: &Path) -> GitResult<Repository> {
     open_trusting(path, true)
 }
@@ -105,7 +105,7 @@ fn open_trusting(path: &Path, is_trusted: bool) -> GitResult<Repository> {
         if !is_trusted && !is_safe(path, &repository) {
             return Err(Untrusted(path.to_owned()).into());
         }
-        // gix knows nothing of what the environment says: it would not read the configuration.
+        // gix ignores the environment: it would not read the configuration.
         repository = gix::open_opts(path, options.filter_config_section(|_| true))?;
     }
     if path.join(".git").symlink_metadata().is_ok() {
@@ -223,7 +223,7 @@ fn parse_parameters(text: &[u8]) -> Option<Vec<BString>> {
     Some(settings)
 }
 
-/// Reads a word as a shell would: in quotes, but for `\'` and `\!` between two pairs of them.
+/// Reads a word as a shell would: in quotes, except `\'` and `\!` between two pairs of them.
 fn word(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let mut word = Vec::new();
     let mut rest = text.strip_prefix(b"'")?;

@@ -21,7 +21,7 @@ use ce_model::digest;
 /// The size of a pack, compressed, in bytes. It is in memory before it is written.
 const PACK: usize = 8 << 20;
 
-/// The space in a pack for what comes before each object, in bytes.
+/// The space in a pack for the header of each object, in bytes.
 const HEADER: usize = 12;
 
 /// The number of objects that are moved into a pack at once.
@@ -91,7 +91,7 @@ impl<'a> PackWriter<'a> {
     ///
     /// # Errors
     ///
-    /// Fails if the repository cannot be written, or an entry is neither a file nor a directory.
+    /// Fails if the repository cannot be written, or an entry is not a file or a directory.
     pub fn tree(&mut self, entries: &[MirrorEntry]) -> GitResult<digest::ObjectId> {
         let ids = entries.iter().map(|it| from(&it.id)).collect::<GitResult<Vec<_>>>()?;
         let mut refs = Vec::with_capacity(entries.len());
@@ -106,7 +106,8 @@ impl<'a> PackWriter<'a> {
         object_id(self.sorted_tree(refs)?)
     }
 
-    /// Writes a directory whose entries have any order. Of those with the same name, the last one counts. Returns its id.
+    /// Writes a directory whose entries have any order. Of entries with the same name, the last one counts. Returns its
+    /// id.
     fn sorted_tree(&mut self, mut entries: Vec<EntryRef<'_>>) -> GitResult<ObjectId> {
         entries.reverse();
         entries.sort();
@@ -245,7 +246,7 @@ impl UnwrittenTree {
     ///
     /// # Errors
     ///
-    /// Fails if Git has no such ids, or the name is longer than any file system allows.
+    /// Fails if Git cannot have such ids, or the name is longer than any file system allows.
     pub fn insert(&mut self, path: &str, id: &digest::ObjectId) -> GitResult<()> {
         let (directories, name) = path.rsplit_once('/').unwrap_or(("", path));
         let mut at = self;

@@ -32,7 +32,7 @@ use ce_model::text_file;
 /// The sizes of files that may be pointers of Git LFS, in bytes.
 const POINTER_SIZES: RangeInclusive<u64> = 120..=200;
 
-/// What some repositories can reach: commits, the objects in them, and what the workflows there may read.
+/// Everything that some repositories can reach: commits, the objects in them, and inputs of the workflows there.
 #[derive(Debug, Default)]
 pub struct ReachableSet {
     commits: HashSet<digest::ObjectId>,
@@ -166,7 +166,7 @@ impl ReachableSet {
         self.uses.open_inputs(computation)
     }
 
-    /// The contents of texts and levels, but for those with names in braces.
+    /// The contents of texts and levels without names in braces.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
         self.uses.texts()
     }
@@ -278,7 +278,7 @@ struct Walk<'a> {
     commits: Vec<(PathBuf, ObjectId)>,
     /// The texts of workflows that were read.
     texts: HashSet<ObjectId>,
-    /// Those that cannot be read, and why.
+    /// The workflows that cannot be read, and why.
     unreadable: Vec<(PathBuf, String)>,
     /// The nodes that are directories. Links join them, so they count as one workflow.
     directories: WorkflowUse,
@@ -373,7 +373,7 @@ impl<'a> Walk<'a> {
         Ok(None)
     }
 
-    /// Notes what the tree at the end of a way records itself. Returns the kind of the node that it is, if it is one.
+    /// Notes the entries of the tree at the end of a way. Returns its kind if it is a node.
     fn note(
         &mut self,
         task: &OpenedCommit,
@@ -436,7 +436,7 @@ impl<'a> Walk<'a> {
         let value = value.unwrap_or_default();
         let Ok((word, _)) = text_file::line(&kind) else { return Ok(None) };
         let Some(kind) = NodeKind::of_file(word) else {
-            // Elsewhere, files of this name are no node.
+            // Elsewhere, files of this name are not nodes.
             if way.iter().any(|open| open.name == "workflow") {
                 let fault = format!("{word:?} is not a kind of node");
                 self.give_up(place().join("kind"), fault, &value);
@@ -465,7 +465,7 @@ impl<'a> Walk<'a> {
     ///
     /// # Errors
     ///
-    /// Fails with what is wrong with it.
+    /// Fails with its fault.
     fn add_text(&mut self, contents: &[u8]) -> Result<(), String> {
         let text = std::str::from_utf8(contents)
             .map_err(|error| Mistake::not_text(contents, error.valid_up_to()).to_string())?;

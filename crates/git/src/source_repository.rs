@@ -23,7 +23,7 @@ use ce_model::task::Task;
 pub struct SourceRepositories {
     /// The directory of the task.
     task: PathBuf,
-    /// Those that the user has named, and where they are.
+    /// The repositories that the user has named, and their places.
     named: Vec<(String, PathBuf)>,
     opened: Mutex<HashMap<(String, ObjectId, bool), Arc<SourceRepository>>>,
 }
@@ -194,8 +194,8 @@ impl SourceRepositories {
         &self.named
     }
 
-    /// The repositories of the task in a directory, and those that the user names. A name of the user's hides
-    /// a submodule.
+    /// The repositories of the task in a directory, and the ones that the user names. A name of the user's hides a
+    /// submodule.
     pub fn new(task: &Path, named: Vec<(String, PathBuf)>) -> Self {
         Self { task: task.to_owned(), named, opened: Mutex::default() }
     }

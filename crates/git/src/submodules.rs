@@ -16,7 +16,7 @@ use crate::{GitResult, to_path};
 #[derive(Clone, Debug)]
 pub(super) struct Repositories {
     pub(super) task: Repository,
-    /// Some in its work tree that are no submodules.
+    /// Repositories in its work tree that are not submodules.
     nested: Vec<Repository>,
     submodules: OnceCell<Vec<Repository>>,
 }
@@ -53,7 +53,7 @@ impl Repositories {
         Ok(self.submodules()?.iter().find(|repository| repository.has_object(id)))
     }
 
-    /// The repository that has an object, which is an error if none has.
+    /// The repository that has an object. Fails if no repository has it.
     pub(super) fn required_repository_of(&self, id: ObjectId) -> GitResult<&Repository> {
         match self.repository_of(id) {
             Ok(None) | Err(_) if !self.task.git_dir().exists() => {
@@ -117,8 +117,8 @@ struct Damaged {
 )]
 pub struct AbsentObject(ObjectId);
 
-/// Returns the submodules in `modules/`, even if they are not recorded now, and those that are
-/// checked out with their own repository.
+/// Returns the submodules in `modules/`, even if they are not recorded now, and submodules that are checked out with
+/// their own repository.
 fn find(task: &Repository) -> GitResult<Vec<Repository>> {
     let mut found = Vec::new();
     let mut seen = HashSet::new();

@@ -34,7 +34,7 @@ use ce_model::digest;
 #[derive(Debug)]
 pub struct Trees {
     dir: PathBuf,
-    /// The tree that the directory must have as it stands, or the blob of the file, if that is to be had, too.
+    /// The tree that the directory must have as it stands, or the blob of the file, if that is wanted, too.
     draft: Option<digest::ObjectId>,
     repositories: Mutex<Option<Repositories>>,
 }
@@ -85,8 +85,8 @@ impl Trees {
         Self { dir: dir.to_owned(), draft: None, repositories: Mutex::default() }
     }
 
-    /// The same with the tree that a directory has as it stands, or the blob of a file, committed or not. It must have been this
-    /// one before: else nothing is to be had.
+    /// The same with the tree that a directory has as it stands, or the blob of a file, committed or not. It must have
+    /// been this one before: else nothing is found.
     pub fn as_it_stands(dir: &Path, tree: &digest::ObjectId) -> Self {
         Self { draft: Some(tree.clone()), ..Self::new(dir) }
     }
@@ -166,7 +166,7 @@ impl Trees {
         self.with(|repositories| blob(repositories, from(id)?))
     }
 
-    /// Whether a tree has a file of this name at its top. A computation in one file has those that it declares.
+    /// Whether a tree has a file of this name at its top. A computation in one file has the files that it declares.
     pub fn has_file(&self, tree: &digest::ObjectId, name: &str) -> GitResult<bool> {
         if let Some(declaration) = self.declaration(tree)? {
             return Ok(declaration.file(name).is_some());

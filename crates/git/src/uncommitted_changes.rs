@@ -31,11 +31,12 @@ use super::{GitResult, to_path};
 /// tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// Paths that are modified, staged, deleted, or neither tracked nor ignored; sorted.
+    /// Paths that are modified, staged, deleted, or untracked without being ignored; sorted.
     pub changed: Vec<PathBuf>,
     /// Ignored files, and directories with only ignored files; sorted.
     pub ignored: Vec<PathBuf>,
-    /// Changed files with an external filter: only the filter could tell whether Git made them from the recorded ones. Sorted.
+    /// Changed files with an external filter: only the filter could show whether Git made them from the recorded ones.
+    /// Sorted.
     pub filtered: Vec<Filtered>,
     /// Files were read that have not changed, since the index has stats that they no longer have.
     pub is_stale: bool,
@@ -93,8 +94,8 @@ impl Changes {
 
 /// Returns how a directory, relative to the top of the work tree, differs from a commit, if there is one yet.
 ///
-/// Finds the changes on the disk, and those that are staged: no setting and no flag of the index hides one. What a sparse checkout
-/// leaves out does not differ.
+/// Finds the changes on the disk, and staged ones: no setting and no flag of the index hides one. Files that a sparse
+/// checkout leaves out do not count as changed.
 pub(super) fn changes(
     repository: &Repository,
     commit: Option<ObjectId>,
@@ -141,7 +142,7 @@ fn find_changes(
     let status = repository
         .status(gix::progress::Discard)?
         .index(IndexPersistedOrInMemory::Persisted(Arc::clone(&index)))
-        // It knows only those that `.gitmodules` names.
+        // It knows only the submodules that `.gitmodules` names.
         .index_worktree_submodules(Submodule::Given { ignore: Ignore::All, check_dirty: true })
         .index_worktree_rewrites(None)
         .index_worktree_options_mut(|options| {
@@ -185,8 +186,8 @@ fn is_absent(path: &Path) -> bool {
 /// A signal ends a program that looks for changes.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// Adds files whose contents differ from the index. For some, only a filter can tell what Git would record. The filter of Git LFS is the
-/// only known one: the pointer says which object the file is.
+/// Adds files whose contents differ from the index. For some, only a filter can show what Git would record. The filter
+/// of Git LFS is the only known one: the pointer names the file's object.
 fn judge_filtered(
     repository: &Repository,
     index: &gix::index::File,
@@ -212,7 +213,7 @@ fn judge_filtered(
                         continue;
                     }
                 }
-                // Even if it is as young as the index: what it was made of cannot be told in any other way.
+                // Even if it is as young as the index: its source cannot be found in any other way.
                 Some(filter) if drivers.is_program(&filter) && has_stat(&full, entry)? => continue,
                 Some(filter) if drivers.is_program(&filter) => {
                     changes.filtered.push(Filtered { path: path.clone(), filter });
@@ -228,8 +229,8 @@ fn judge_filtered(
 
 /// The path of a directory within the work tree that it is in, if Git would add its files with the others there.
 ///
-/// `None` if it is in none, is the top of one, or is ignored; or if that cannot be found out: no more than a warning may depend
-/// on it.
+/// `None` if it is not in a repository, is the top of one, or is ignored; or if this cannot be determined: only a
+/// warning may depend on it.
 pub fn unignored(dir: &Path) -> Option<PathBuf> {
     find_unignored(dir).ok().flatten()
 }

@@ -1,4 +1,4 @@
-//! URLs, as they are shown, and what they lead to.
+//! URLs, as they are shown, and their targets.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -22,8 +22,8 @@ pub(super) fn is_plain_repository(text: &str) -> bool {
         || !text.contains("::") && !text.contains("://")
 }
 
-/// The path that a URL means to `git`, if that is one on this host; it may be relative. Only URLs have percent signs that mean other
-/// bytes, and the host of one that begins with `file://` means nothing.
+/// The path that a URL means to `git`, if that is one on this host; it may be relative. Only URLs have percent signs
+/// that mean other bytes, and the host of one that begins with `file://` is ignored.
 pub(super) fn local_path(url: &str) -> Option<PathBuf> {
     if let Some(rest) = url.strip_prefix("file://") {
         return rest.find('/').map(|at| PathBuf::from(decoded(&rest[at..])));

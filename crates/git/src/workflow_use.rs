@@ -14,7 +14,7 @@ const MAX_REPLICATES: u32 = 1_000_000;
 /// Where the inputs of a computation may come from, beside texts, files of the task and results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpenInputs {
-    /// From the user, or from what only an evaluation knows: inputs of the task, computed points, Git trees.
+    /// From the user, or from values that only an evaluation knows: inputs of the task, computed points, Git trees.
     pub given: bool,
     /// From files of the storage that the workflow names.
     pub literals: bool,
@@ -35,7 +35,7 @@ pub(crate) struct WorkflowUse {
 }
 
 impl WorkflowUse {
-    /// Notes that inputs come from what only an evaluation knows.
+    /// Notes that inputs may come from values that only an evaluation knows.
     pub(crate) const fn set_given(&mut self, given: bool) {
         self.open.given |= given;
     }
