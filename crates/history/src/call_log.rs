@@ -42,10 +42,10 @@ pub struct Past {
     pub dirty: bool,
     /// Its inputs.
     pub inputs: Vec<Digest>,
-    /// Those that may be texts, each in its place.
+    /// The inputs that may be texts, each in its place.
     #[serde(skip)]
     pub(super) may_be_texts: Vec<Option<Digest>>,
-    /// Those of its inputs that are short texts.
+    /// Its inputs that are short texts.
     pub texts: InputTexts,
     /// The duration of its execution, in seconds, unless it was adopted or taken over.
     pub seconds: Option<f64>,
@@ -75,7 +75,7 @@ pub struct Past {
 /// The number of records that are read at once, by all cores: what cores collect is in memory twice.
 const BATCH: usize = 1024;
 
-/// A selection of calls: those that meet all conditions.
+/// A selection of calls by conditions, which must all hold.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter {
     /// Of this computation.
@@ -84,7 +84,7 @@ pub struct Filter {
     pub commit: Option<String>,
     /// Failed ones only.
     pub failed: bool,
-    /// Only those that ran at least this many seconds.
+    /// Only calls that ran at least this many seconds.
     pub slow: Option<f64>,
     /// At most this many, the newest.
     pub most: Option<usize>,
@@ -209,8 +209,8 @@ impl Past {
     }
 }
 
-/// Returns the selected calls of a storage, the newest last, and how many there are without a limit. Spoiled records, and those
-/// that do not fit their names, are left out: `ce verify` reports them.
+/// Returns the selected calls of a storage, the newest last, and how many there are without a limit. Spoiled records,
+/// and records that do not fit their names, are left out: `ce verify` reports them.
 pub fn log(
     storage: &Storage,
     published: &FirstPublished<'_>,
@@ -233,7 +233,7 @@ pub fn log(
     Ok((log, all))
 }
 
-/// Returns why no call of a storage matches, as far as the computation tells: the storage has none of it.
+/// Returns why no call of a storage matches, if the reason is the computation: the storage has no call of it.
 pub fn why_none(storage: &Storage, filter: &Filter) -> Result<Option<String>, StorageError> {
     let Some(wanted) = &filter.computation else { return Ok(None) };
     let (all, _) = log(storage, &|_| None, &Filter::default())?;
@@ -292,8 +292,8 @@ fn add_texts(storage: &Storage, log: &mut [Past]) {
 }
 
 impl History {
-    /// Returns the calls that were read and are wanted, and those that have failed or are suspended, the newest last. Reads
-    /// no record again.
+    /// Returns the wanted ones of the calls that were read, and the calls that have failed or are suspended, the newest
+    /// last. Reads no record again.
     ///
     /// # Errors
     ///
@@ -365,8 +365,8 @@ pub type FirstPublished<'a> = dyn Fn(&CallRecord) -> Option<PublishedExecution> 
 /// The execution that made the outputs of a call, wherever these were taken over from. All reports of it take it from here.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OriginalExecution {
-    /// Its end, or else the time of the record. A results repository keeps neither, nor does who got the results from one: then it is
-    /// what somebody has published.
+    /// Its end, or else the time of the record. Records from a results repository have neither: then it is the
+    /// published time.
     pub at: Option<Timestamp>,
     /// Its duration in seconds, unless the outputs were adopted or are from another storage.
     pub seconds: Option<f64>,
@@ -393,7 +393,7 @@ impl OriginalExecution {
         // Of a result from elsewhere, the record says when it came here.
         let recorded =
             record.recorded.as_ref().filter(|_| !matches!(record.origin, Origin::Shared(_)));
-        // A take-over copies what the record says of the execution, but for the host.
+        // A take-over copies the execution from the record, except the host.
         let execution = record.execution();
         let (cpu_seconds, peak_bytes) = execution.map(used).unwrap_or_default();
         Self {
@@ -412,7 +412,7 @@ impl OriginalExecution {
         }
     }
 
-    /// Takes its end and its machine from what is published if no record says when it ended.
+    /// Takes its end and its machine from a published execution if no record has its end.
     pub fn or_published(mut self, first: impl FnOnce() -> Option<PublishedExecution>) -> Self {
         if self.at.is_none()
             && let Some(published) = first()
@@ -523,7 +523,7 @@ pub struct ResourceUsage {
     pub resources: Box<[String]>,
     /// The number of calls.
     pub calls: usize,
-    /// The most processors that one has used on average; `None` if all were too short to tell.
+    /// The most processors that one has used on average; `None` if all were too short to measure.
     pub cpus: Option<f64>,
     /// The most memory that a process of one has used, in bytes.
     pub peak_bytes: u64,
@@ -531,8 +531,8 @@ pub struct ResourceUsage {
     pub seconds: f64,
 }
 
-/// Compares what calls have asked for with what they have used, by computation. Calls that failed, and those that were not
-/// executed, are left out.
+/// Compares the requested and the used resources of calls, by computation. Calls that failed or were not executed are
+/// left out.
 pub fn resource_usage(log: &[Past]) -> Vec<ResourceUsage> {
     let mut groups: BTreeMap<(&str, &[String]), ResourceUsage> = BTreeMap::new();
     for past in log {
@@ -561,7 +561,7 @@ pub fn resource_usage(log: &[Past]) -> Vec<ResourceUsage> {
     groups.into_values().collect()
 }
 
-/// A call that is suspended, and what is known of it now.
+/// A call that is suspended, and its current state.
 #[derive(Clone, Debug)]
 pub struct SuspendedFact {
     /// The call.

@@ -1,5 +1,5 @@
-//! The roles of task inputs: what a file that no call has made is for. A task input, the level of a sweep and a file of a
-//! task's repository are all kept as task inputs, and their records say nothing else.
+//! The roles of task inputs: the purposes of files that no call has made. A task input, the level of a sweep and a file
+//! of a task's repository are all kept as task inputs, and their records say nothing else.
 //!
 //! Equal contents may have several roles. Which one they have for a call that reads them, the jobs and the tables that rest on it say.
 
@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::{Ancestor, History, Subject};
 
-/// The roles of a task input, as far as records tell. There are several where they do not tell which one it is.
+/// The roles of a task input, as far as records show. It has several if they do not show which one it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct InputRoles {
     /// The inputs of recorded jobs: their names, and the tasks.
@@ -45,12 +45,12 @@ const NONE: &InputRoles =
 pub struct RolesOfInputs {
     /// The roles of some contents, regardless of their readers.
     of_contents: HashMap<Digest, InputRoles>,
-    /// Those that ancestors have for the calls that read them, by their places.
+    /// The roles of ancestors for the calls that read them, by the places of the ancestors.
     of_ancestors: HashMap<usize, InputRoles>,
 }
 
 impl RolesOfInputs {
-    /// The roles of some contents; none if they were not looked up.
+    /// The roles of some contents; empty if they were not looked up.
     pub fn find(&self, digest: &Digest) -> &InputRoles {
         self.of_contents.get(digest).unwrap_or(NONE)
     }
@@ -112,7 +112,7 @@ impl History {
         Ok(RolesOfInputs { of_contents, of_ancestors })
     }
 
-    /// The levels that inputs may be, by the places of the ancestors: those that calls read at points of tables.
+    /// The levels that inputs may be, by the places of the ancestors: the levels that calls read at points of tables.
     fn levels_of(
         &self,
         storage: &Storage,
@@ -304,7 +304,7 @@ struct TableLevels<'a> {
     names: Vec<String>,
     /// The different texts of each name.
     texts: Vec<Vec<String>>,
-    /// For each result that points rest on, what they have for each name.
+    /// For each result that points rest on, their levels for each name.
     points: HashMap<usize, Box<[LevelSet]>>,
     /// The calls among these, by computation.
     calls: HashMap<(&'a str, &'a str), Vec<usize>>,
@@ -437,7 +437,7 @@ impl<'a> TableLevels<'a> {
     }
 }
 
-/// Returns the name and the tree of the computation, which tell its calls from others.
+/// Returns the name and the tree of the computation, which distinguish its calls from others.
 fn computation(record: &CallRecord) -> (&str, &str) {
     (record.computation.as_str(), record.tree.full())
 }

@@ -413,7 +413,7 @@ impl History {
         linked
     }
 
-    /// The index of the result that a call was taken over from. What is found out about it later counts for the call, too.
+    /// The index of the result that a call was taken over from. Later findings about it apply to the call, too.
     fn original(&self, call: &CallRecord) -> Option<usize> {
         self.place(&Entry::of_short(call.origin.taken_over()?)?)
     }
@@ -441,8 +441,8 @@ impl History {
         Some(self.made_from.get(&at)?.iter().map(|at| &self.results[*at]))
     }
 
-    /// The indices of the results that a result was made from directly. For a job, all its calls; for a table none, since its
-    /// recipe names them.
+    /// The indices of the results that a result was made from directly. For a job, all its calls. Empty for a table,
+    /// since its recipe names them.
     fn origins(&self, result: usize) -> Vec<usize> {
         let (entry, record) = &self.results[result];
         match record {

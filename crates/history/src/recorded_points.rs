@@ -33,7 +33,7 @@ pub struct TableSummary {
 }
 
 impl History {
-    /// The largest number of outputs that are listed of those that a table was made from.
+    /// The largest number of a table's source outputs that are listed.
     pub const LISTED: usize = 1000;
 
     /// Reads the recipes of all tables. Only then are the origins of tables known.
@@ -65,7 +65,7 @@ impl History {
         Ok(self)
     }
 
-    /// Returns the recipe of a table in short; `None` if it is missing or damaged, or this is no table.
+    /// Returns the recipe of a table in short; `None` if it is missing or damaged, or this is not a table.
     pub fn summary(
         &self,
         storage: &Storage,
@@ -169,8 +169,8 @@ impl History {
     /// The largest number of points of a table that are listed.
     pub const POINTS: usize = 3;
 
-    /// Returns the points at which a call is, of each table that has one: those whose outputs it has made, or was among
-    /// the origins of. The newest table comes first. Empty if the subject is no call.
+    /// Returns the points at which a call is, for each table that has one: it has made their outputs, or is among the
+    /// origins of these. The newest table comes first. Empty if the subject is not a call.
     ///
     /// # Errors
     ///
@@ -279,7 +279,7 @@ impl Serialize for InputTexts {
     }
 }
 
-/// The short texts that the call of a file reads; none if it is of no call.
+/// The short texts that the call of a file reads; empty if a call has not made the file.
 pub fn texts(storage: &Storage, subject: Subject<'_>) -> InputTexts {
     match subject.record {
         Record::Call(_) => texts_of(storage, &[(subject.entry, subject.record)]).remove(0),
@@ -287,8 +287,8 @@ pub fn texts(storage: &Storage, subject: Subject<'_>) -> InputTexts {
     }
 }
 
-/// The short texts that each of these results is known by: those that its call reads; of a task input, its own one, which is
-/// called `text`. None of jobs and tables.
+/// The short texts that identify each of these results: the ones that its call reads; for a task input, its own one,
+/// which is called `text`. Jobs and tables have none.
 pub fn texts_of(storage: &Storage, results: &[(&Entry, &Record)]) -> Vec<InputTexts> {
     let inputs = results.iter().map(|(_, record)| match record {
         Record::Call(call) => (may_be_texts(call), matches!(call.origin, Origin::Shared(_))),
@@ -311,14 +311,15 @@ pub fn texts_of(storage: &Storage, results: &[(&Entry, &Record)]) -> Vec<InputTe
     texts
 }
 
-/// The short texts of the calls among ancestors that made the rows of a table, which nothing else tells apart, by their places.
+/// The short texts of the calls among ancestors that made the rows of a table, which only these texts distinguish, by
+/// the places of the calls.
 pub fn texts_of_rows(
     storage: &Storage,
     subject: Subject<'_>,
     ancestors: &[Ancestor<'_>],
 ) -> HashMap<usize, InputTexts> {
     let is_table = |subject: Subject<'_>| matches!(subject.record, Record::Table(_));
-    // Whether what was made from an ancestor is a table: that is the last line before it that is indented less.
+    // Whether the result that an ancestor was used for is a table: the last line before it that is indented less.
     let mut made = vec![is_table(subject)];
     let (mut places, mut rows) = (Vec::new(), Vec::new());
     for (at, ancestor) in ancestors.iter().enumerate() {
@@ -364,8 +365,8 @@ pub fn suspended_texts(storage: &Storage, calls: &[Suspension]) -> Vec<InputText
         .collect()
 }
 
-/// The inputs of a call that may be texts, each in its place: not those that are known as outputs of other calls, which
-/// may have the contents of a text by accident.
+/// The inputs of a call that may be texts, each in its place. Known outputs of other calls do not count: they may have
+/// the contents of a text by accident.
 pub(super) fn may_be_texts(call: &CallRecord) -> Vec<Option<Digest>> {
     let mut texts = Vec::with_capacity(call.inputs.len());
     for (at, input) in call.inputs.iter().enumerate() {
@@ -402,7 +403,7 @@ impl TextsOfCalls {
             .par_iter()
             .filter_map(|(digest, _)| Some((*digest, inputs.short_text(digest)?)))
             .collect();
-        // Those that may be levels.
+        // The contents that may be levels.
         let mut unknown: HashSet<Digest> = HashSet::new();
         for (digest, is_shared) in different {
             if is_shared
@@ -418,7 +419,7 @@ impl TextsOfCalls {
             let sizes = unknown.iter().map(|it| it.size).collect();
             let tables = Survey::new(storage).tables().unwrap_or_default();
             let levels = tables.par_iter().filter_map(|table| levels(storage, table, &sizes).ok());
-            // A pulled recipe is untrusted: anybody who can push may have written it.
+            // A pulled recipe is untrusted: any user who can push may have written it.
             let levels = levels
                 .flatten_iter()
                 .filter(|(_, text, digest)| unknown.contains(digest) && Inputs::is_line(text));

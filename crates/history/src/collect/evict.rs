@@ -1,4 +1,5 @@
-//! Making room without losing what is known: choosing the calls whose outputs can be had again, and making these away.
+//! Freeing space without losing records: choosing the calls whose outputs can be made or fetched again, and evicting
+//! these.
 
 use std::collections::{HashMap, HashSet};
 use std::mem;
@@ -20,9 +21,9 @@ use super::{
 };
 use crate::History;
 
-/// Returns the calls whose outputs are here and may be made away, sorted by name. Those stay that are pinned, with all that
-/// they were made from, that suspended calls read, that jobs read as literals, or that others are links to; and what
-/// was recorded since a time.
+/// Returns the calls whose outputs are here and may be made away, sorted by name. Outputs stay that are pinned, with
+/// everything that they were made from, that suspended calls read, that jobs read as literals, that others are links
+/// to, or that were recorded since a time.
 pub fn evictable<'a>(
     storage: &Storage,
     history: &'a History,
@@ -108,7 +109,8 @@ struct Remakeable<'a> {
 }
 
 impl<'a> Remakeable<'a> {
-    /// Returns the calls that can be made again. Those that are here and cannot stay, and others may be made from them.
+    /// Returns the calls that can be made again. The ones that are here but cannot be made again stay, and others may
+    /// be made from them.
     fn settle(mut self, is_here: impl Fn(&Entry) -> bool) -> HashSet<&'a Entry> {
         let mut makeable = HashSet::new();
         loop {
@@ -116,7 +118,7 @@ impl<'a> Remakeable<'a> {
             let produced: HashSet<Digest> =
                 self.waiting.iter().flat_map(|(_, call)| outputs(call)).collect();
             let waiting = mem::take(&mut self.waiting);
-            // Nothing makes what they read.
+            // No call makes one of their inputs.
             let (stuck, waiting): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|(_, call)| {
                 call.inputs.iter().any(|it| !self.known.contains(it) && !produced.contains(it))
             });
@@ -129,7 +131,7 @@ impl<'a> Remakeable<'a> {
         }
     }
 
-    /// Finds all calls that can be made from what is known.
+    /// Finds all calls that can be made from the known contents.
     fn make(&mut self, makeable: &mut HashSet<&'a Entry>) {
         let mut readers: HashMap<Digest, Vec<usize>> = HashMap::new();
         let mut lacking: Vec<usize> = Vec::with_capacity(self.waiting.len());
@@ -262,7 +264,7 @@ mod tests {
         serde_json::from_str(&text).unwrap()
     }
 
-    /// The numbers of those calls that can be made again from what is known; these are not here.
+    /// The numbers of the calls that can be made again from the known contents. The calls `away` are not here.
     fn made(known: &[&str], calls: &[CallRecord], away: &[usize]) -> Vec<usize> {
         let entries: Vec<Entry> = (0..calls.len())
             .map(|at| Entry::Call(ResultName::of_short(&format!("c_x/1/{at}")).unwrap()))

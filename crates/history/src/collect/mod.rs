@@ -1,8 +1,8 @@
 //! Garbage collection: choosing the results to remove, and removing them. Tombstones remain.
 //!
-//! A kept result is kept with everything that it was made from, since an evaluation looks up calls
-//! from the leaves. Results in use by a run are kept, too. What a workflow of a reachable commit would use is kept, whichever
-//! commit it was made for.
+//! A kept result is kept with everything that it was made from, since an evaluation looks up calls from the leaves.
+//! Results in use by a run are kept, too. Results that a workflow of a reachable commit would use are kept, whichever
+//! commit they were made for.
 
 mod evict;
 mod retention;
@@ -25,7 +25,7 @@ use ce_storage::{
     Suspension,
 };
 
-/// The number of results whose files are moved away before the gate is opened for those who wait.
+/// The number of results whose files are moved away before the gate is opened for waiting runs.
 const MOVED_AT_ONCE: usize = 500;
 
 /// The results to keep. A result is a candidate if neither condition holds.
@@ -106,7 +106,7 @@ pub fn candidates<'a>(
 /// Candidates that the same tasks have used.
 #[derive(Debug)]
 pub struct Group<'a> {
-    /// The tasks of the recorded jobs that they belong to; none if they belong to no job.
+    /// The tasks of the recorded jobs that they belong to; empty if they belong to no job.
     pub tasks: Vec<&'a str>,
     /// The candidates, sorted by name.
     pub candidates: Vec<&'a Candidate<'a>>,
@@ -212,7 +212,7 @@ pub fn collect(
     report: &mut dyn FnMut(&Entry, Fate),
 ) -> Result<(), StorageError> {
     Survey::new(storage).check_no_links()?;
-    // The records of calls tell whether these are over.
+    // The records of calls show whether suspensions are over.
     storage.suspensions().tidy()?;
     let maintenance = Maintenance::new(storage);
     let mut retired = maintenance.half_collected()?;
@@ -229,7 +229,7 @@ pub fn collect(
     let kept: Vec<_> =
         history.results().iter().filter(|(entry, _)| !gone.contains(entry)).collect();
     in_use.add_needed(&half, &kept)?;
-    // Nobody pins what has no record.
+    // A result without a record cannot be pinned meanwhile.
     for one in &retired {
         if one.is_pinned()? {
             in_use.add(one.entry());
@@ -265,7 +265,8 @@ pub fn collect(
     storage.flush()
 }
 
-/// Begins the removal of candidates, durably. Reports those that stay, since they have other records now, or are computed.
+/// Begins the removal of candidates, durably. Reports the ones that stay, since they have other records now, or are
+/// computed.
 fn begin<'s>(
     storage: &Storage,
     candidates: &[Candidate<'_>],
@@ -298,7 +299,7 @@ fn take_away_in_batches(
 
 /// Takes results away, unless they are in use. Reports the fate of each.
 ///
-/// The gate is closed for the moves, and for what has come into use since it was last looked.
+/// The gate is closed for the moves, and for looking what has come into use since the last look.
 fn take_away(
     in_use: &mut InUse<'_>,
     mut removals: Vec<Removal<'_>>,
@@ -307,7 +308,7 @@ fn take_away(
     in_use.update()?;
     let mut stays = settle(&removals, in_use)?;
     let gate = in_use.storage.gc_roots().close_gate()?;
-    // The gate may have been waited for: meanwhile, what has a record may have been pinned.
+    // The gate may have been waited for: meanwhile, results with a record may have been pinned.
     if in_use.update()? || removals.iter().any(Removal::may_be_pinned) {
         stays = settle(&removals, in_use)?;
     }
@@ -370,7 +371,7 @@ pub(super) struct InUse<'a> {
 }
 
 impl<'a> InUse<'a> {
-    /// Reads what is in use by now, after the records of some results were removed.
+    /// Reads what is in use now, after the records of some results were removed.
     pub(super) fn read(
         storage: &'a Storage,
         history: &'a History,
@@ -387,7 +388,7 @@ impl<'a> InUse<'a> {
         self.roots
     }
 
-    /// Adds what is in use by now, and was not when this was read last. Returns whether there is anything.
+    /// Adds what has come into use since the last look. Returns whether anything has.
     pub(super) fn update(&mut self) -> Result<bool, StorageError> {
         let before = self.roots.count();
         // A run that ends now has recorded everything before its announcements go.
@@ -399,7 +400,7 @@ impl<'a> InUse<'a> {
         Ok(self.roots.count() > before)
     }
 
-    /// Adds what other runs have announced by now. Returns whether there is anything.
+    /// Adds the new announcements of other runs. Returns whether there are any.
     pub(super) fn add_announced(&mut self) -> Result<bool, StorageError> {
         let before = self.roots.count();
         self.storage.gc_roots().add_to(&mut self.roots)?;
@@ -446,7 +447,7 @@ impl<'a> InUse<'a> {
         }
     }
 
-    /// Adds a result that was published since the history was read, and what it was made from.
+    /// Adds a result that was published since the history was read, and its sources.
     fn add_published(&mut self, entry: &Entry) -> Result<(), StorageError> {
         self.add(entry);
         match self.storage.records().read_listed(entry)? {
@@ -455,8 +456,8 @@ impl<'a> InUse<'a> {
         }
     }
 
-    /// Decides for each of some results whether it stays: it is wanted, given its place, or one that stays was made from it. Adds
-    /// the sources of those that stay.
+    /// Decides for each of some results whether it stays: it is wanted, given its place, or one that stays was made
+    /// from it. Adds the sources of results that stay.
     ///
     /// Results that a killed collection has left are in no history, so their sources are found by their own records.
     fn settle(
@@ -480,7 +481,7 @@ impl<'a> InUse<'a> {
         }
     }
 
-    /// Adds what a result was made from, as far as its record says.
+    /// Adds the sources of a result, as far as its record has them.
     fn add_sources(&mut self, entry: &Entry, record: &Record) -> Result<(), StorageError> {
         match (entry, record) {
             // A job that was finished meanwhile may use a result that it found before that was retired.
@@ -559,7 +560,7 @@ fn lines(lost: &[String]) -> String {
 pub enum Presence {
     /// It is on this host.
     Here,
-    /// There is no repository at its path.
+    /// No repository is at its path.
     Gone,
     /// It was recorded on another host, and its path leads to another repository here.
     Elsewhere,

@@ -226,7 +226,8 @@ impl Supply<'_> {
         Ok(used)
     }
 
-    /// Returns the members of the directories that were supplied since the last look, as far as somebody reads and lacks them.
+    /// Returns the members of the directories that were supplied since the last look, as far as results need and lack
+    /// them.
     fn members(
         &mut self,
         readers: &HashMap<Digest, Vec<usize>>,
@@ -263,8 +264,8 @@ fn ancestors(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     slashes.map(|(at, _)| &path[..at]).chain([path])
 }
 
-/// Chooses among the results that could be used: of calls that are one but for their versions the one that a run would take over, or
-/// the original of that; of equal tables the newest one, unless one stays in any case.
+/// Chooses among the results that could be used. Of calls that differ only by version, it takes the one that a run
+/// would take over, or the original of that. Of equal tables, it takes the newest one, unless one stays in any case.
 fn choose<'a>(
     storage: &Storage,
     history: &'a History,

@@ -121,7 +121,7 @@ pub struct Attribution {
 }
 
 impl Attribution {
-    /// Everybody whom it names, and somebody else, each once, with all that is said of them.
+    /// All contributors that it names, and `by`, each once, with all their attributes.
     pub(super) fn people(&self, by: Option<&Contributor>) -> Vec<Contributor> {
         let mut people: Vec<Contributor> = Vec::new();
         for named in self.publisher.iter().chain(&self.authors).chain(by) {
@@ -133,7 +133,8 @@ impl Attribution {
         people
     }
 
-    /// Completes what options say by what `CITATION.cff` of a commit says, and finds there the texts of licences that are in no list.
+    /// Completes the options by `CITATION.cff` of a commit, and finds there the texts of licences that are not in the
+    /// list.
     ///
     /// # Errors
     ///
@@ -301,7 +302,7 @@ fn yaml(text: &str) -> Result<Value, AttributionFault> {
 /// The reason why the licence or the authors of a crate's contents are unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum AttributionError {
-    /// Neither options nor the repository say it.
+    /// The options and the repository both lack it.
     #[error(
         "a crate says its {missing}, and neither options nor {CITATION_FILE} at commit {commit} do"
     )]
@@ -348,7 +349,7 @@ pub enum AttributionFault {
     /// The file is too large.
     #[error("it has more than 1 MiB")]
     Size,
-    /// The file is no text.
+    /// The file is not a text.
     #[error("it is not UTF-8")]
     NoText,
     /// The file says nothing.

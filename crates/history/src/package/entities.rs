@@ -1,6 +1,6 @@
 //! Entities of JSON-LD, which refer to each other by `@id`, in the order in which they were made.
 //!
-//! [`CrateValues`] are the values of a crate, with their steps and actions, regardless of what has made them.
+//! [`CrateValues`] are the values of a crate, with their steps and actions, regardless of their makers.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
@@ -23,7 +23,7 @@ pub(super) struct Entity {
 }
 
 impl Entity {
-    /// Sets a property, unless there is no value.
+    /// Sets a property, if there is a value.
     pub(super) fn set<V: Into<PropertyText>>(
         &mut self,
         name: &'static str,
@@ -216,13 +216,13 @@ impl StepKey {
 #[derive(Debug, Default)]
 pub(super) struct CrateStep {
     pub(super) name: String,
-    /// The ids of what it executes.
+    /// The ids of the programs that it executes.
     pub(super) tools: BTreeSet<String>,
-    /// The ids of what it has executed.
+    /// The ids of its executions.
     pub(super) actions: Vec<String>,
 }
 
-/// The name of a node for people: a definition, or what it is.
+/// The name of a node for people: a definition, or its computation or sweep.
 pub(super) fn step_name(task: &Task, node: NodeId) -> Option<String> {
     let own = name_of_node(task, node).map(str::to_owned);
     own.or_else(|| match &task.workflow[node] {
@@ -243,7 +243,7 @@ pub(super) struct CrateValues {
 }
 
 impl CrateValues {
-    /// The id of a value, which is described if it is new. One that is not in the crate has an id that is no path.
+    /// The id of a value, which is described if it is new. One that is not in the crate has an id that is not a path.
     pub(super) fn id(&mut self, name: Option<String>, shown: &str, contents: &Digest) -> String {
         let name = name.unwrap_or_else(|| contents.sha1.full());
         if let Some(id) = self.ids.get(&name) {

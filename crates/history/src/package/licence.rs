@@ -1,4 +1,4 @@
-//! Licences: what the list of SPDX names, expressions of these, and addresses of texts.
+//! Licences: names in the list of SPDX, expressions of these, and addresses of texts.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ const LIST: &str = "https://spdx.org/licenses/";
 const MODE: ParseMode =
     ParseMode { allow_deprecated: true, allow_postfix_plus_on_gpl: true, ..ParseMode::STRICT };
 
-/// Names in the list that are no licence.
+/// Names in the list that are not licences.
 const NO_LICENCE: [&str; 2] = ["NOASSERTION", "NONE"];
 
 /// A licence: an expression of SPDX, such as an identifier, or the address of its text.
@@ -26,11 +26,11 @@ const NO_LICENCE: [&str; 2] = ["NOASSERTION", "NONE"];
 pub struct LicenceName {
     /// It, as it was given.
     text: String,
-    /// The names in the list of SPDX that it has; none of an address.
+    /// Its names in the list of SPDX; empty for an address.
     listed: Vec<&'static str>,
     /// It is one name in that list, and nothing else.
     is_listed: bool,
-    /// The names in it that only somebody's own licences have, with the texts of these.
+    /// The names in it of licences that are not in the list, with their texts.
     pub(super) own: BTreeMap<String, String>,
 }
 
@@ -99,7 +99,7 @@ impl LicenceName {
     }
 }
 
-/// Describes what the list of SPDX has under a name.
+/// Describes an entry of the list of SPDX.
 fn listed(name: &str, graph: &mut Entities) -> String {
     addressed(name, &format!("{LIST}{name}"), graph)
 }
@@ -150,8 +150,8 @@ fn fault(error: &ParseError) -> LicenceFault {
     LicenceFault::Unlisted { name: name.to_owned(), nearest }
 }
 
-/// Returns the name in the list with these letters and digits, regardless of what is between them; the newest version if the text
-/// has none.
+/// Returns the name in the list with these letters and digits, regardless of the characters between them; the newest
+/// version if the text has none.
 fn written_otherwise(text: &str) -> Option<String> {
     let wanted = letters(text);
     let names = names().filter(|name| {

@@ -1,6 +1,6 @@
 //! A package of results: their files under readable names, for people without the storage.
 //!
-//! Every name is made of checked parts, so none leads out of the package: see [`file_name`]. Sources are named by
+//! Every name is made of checked parts, so it does not lead out of the package: see [`file_name`]. Sources are named by
 //! the places of records, never by what records say. The whole package appears at once, or not at all.
 //!
 //! `Definitions` are the names that the workflow of a job defines: of its outputs, and of the calls and tables that
@@ -50,7 +50,7 @@ pub const README: &str = "README.md";
 /// The directory of the points of a sweep.
 const POINTS: &str = "points";
 
-/// The directory of what a job's outputs were made from.
+/// The directory of the sources of a job's outputs.
 const INTERMEDIATE: &str = "intermediate";
 
 /// A file or directory of a package.
@@ -62,7 +62,7 @@ pub struct PackagedFile {
     pub file: String,
     /// Its digest.
     pub contents: Digest,
-    /// The name that the workflow defines for what made it.
+    /// The name that the workflow defines for its maker.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub definition: Option<String>,
     /// Its maker.
@@ -201,7 +201,7 @@ impl<'a> Packer<'a> {
         if all { self.calls(&join(dir, INTERMEDIATE), job) } else { Ok(()) }
     }
 
-    /// Finds what the package needs and is not here.
+    /// Finds files that the package needs and that are not here.
     pub fn absent(&self) -> Result<Vec<AbsentFile<'a>>, StorageError> {
         let (mut absent, mut seen) = (Vec::new(), HashSet::new());
         for file in self.files.iter().filter(|file| seen.insert(&file.holder)) {
@@ -210,7 +210,7 @@ impl<'a> Packer<'a> {
                 Record::Job(job) => job.outputs.get(file.number).map(|given| &given.file),
                 Record::Call(_) | Record::Table(_) | Record::TaskInput(_) => None,
             };
-            // A member stands for itself: what it is a member of may be away.
+            // A member stands for itself: its directory may be away.
             let given = given.filter(|given| split_member(given).1.is_none());
             let value = given.and_then(|given| self.history.subject(given)).unwrap_or(file);
             // A directory of a job is a link to the value.
@@ -551,7 +551,7 @@ impl FileMaker {
                 let file = job.outputs.get(subject.number).map(|output| &*output.file);
                 let made = history.parents(storage, subject)?.into_iter().find_map(|it| it.subject);
                 match made {
-                    // A record that leads to a job, and not to what made it, could lead to itself.
+                    // A record that leads to a job instead of the maker could lead to itself.
                     Some(made) if !matches!(made.record, Record::Job(_)) => {
                         Self::find(known, made)?
                     }
@@ -590,7 +590,7 @@ impl FileMaker {
 struct Definitions {
     /// The task, if it defines names.
     task: Option<Task>,
-    /// The names of results, by what is the same at each commit.
+    /// The names of results, by properties that are the same at each commit.
     results: HashMap<String, String>,
     /// The names of computations that each node with them has.
     computations: HashMap<String, Option<String>>,
@@ -636,7 +636,7 @@ impl Definitions {
         Ok(definitions)
     }
 
-    /// The name of what makes an output of the job.
+    /// The name of the maker of an output of the job.
     fn output(&self, number: usize) -> Option<&str> {
         let task = self.task.as_ref()?;
         name_of_node(task, output_node(task, number)?)

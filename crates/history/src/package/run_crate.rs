@@ -72,7 +72,7 @@ const LANGUAGE: &str = "#workflow-language";
 /// The id of the run of CompEval.
 const ORGANIZATION: &str = "#run";
 
-/// The units of what executions use.
+/// The units of the resource usage of executions.
 const SECOND_UNIT: &str = "https://qudt.org/vocab/unit/SEC";
 const BYTE_UNIT: &str = "https://qudt.org/vocab/unit/BYTE";
 
@@ -87,7 +87,7 @@ pub struct CrateFacts {
     pub by: Option<Contributor>,
 }
 
-/// A job, and all that a crate says of it and no record does.
+/// A job, and everything that its crate says beyond the records.
 #[derive(Debug)]
 pub struct RunCrate<'a> {
     storage: &'a Storage,
@@ -158,7 +158,7 @@ impl<'a> RunCrate<'a> {
         })
     }
 
-    /// The address of the remote repository, if it is one that anybody can open.
+    /// The address of the remote repository, if it is a public address.
     fn address(&self) -> Option<String> {
         self.remote.as_deref().filter(|remote| is_web_address(remote)).map(valid_url)
     }
@@ -213,13 +213,13 @@ fn today() -> Timestamp {
     given.unwrap_or_else(Timestamp::now)
 }
 
-/// The reason why a result is no crate.
+/// The reason why a crate cannot be made of a result.
 #[derive(Debug, thiserror::Error)]
 pub enum CrateError {
-    /// It is no job.
+    /// It is not a job.
     #[error("{0} is no job: a crate holds the run of a task")]
     NoJob(String),
-    /// More than one job, or none, is given.
+    /// The number of given results is not one.
     #[error("a crate holds one job, and {0} results are given")]
     Several(usize),
     /// The workflow is not in the repository of the current directory.
@@ -261,7 +261,7 @@ impl Explain for CrateError {
 /// When something began, and when it ended.
 type Period = Option<[Timestamp; 2]>;
 
-/// Collects what was executed.
+/// Collects the executions.
 struct Actions<'r, 'a> {
     run: &'r RunCrate<'a>,
     values: CrateValues,
@@ -306,7 +306,7 @@ impl<'r, 'a> Actions<'r, 'a> {
         (self.values, self.steps, self.actions, self.span)
     }
 
-    /// Adds what a result has executed to its steps.
+    /// Adds the executions of a result to its steps.
     fn step(
         &mut self,
         short: &str,
@@ -394,7 +394,7 @@ impl<'r, 'a> Actions<'r, 'a> {
         self.span = union_of_periods(self.span, span);
     }
 
-    /// Describes a computation at a commit. Returns its id, and what the task says of it.
+    /// Describes a computation at a commit. Returns its id, and its description in the task.
     fn tool(&mut self, directory: &str, record: &CallRecord) -> (String, Option<&'r Computation>) {
         let run = self.run;
         let commit = record.commit.full();
@@ -428,7 +428,7 @@ impl<'r, 'a> Actions<'r, 'a> {
         self.values.graph.entity(tool, &[]).add(property, reference(id));
     }
 
-    /// Describes what an execution has used. What its tasks have used is not known.
+    /// Describes the resource usage of an execution. The usage of its tasks is not known.
     fn usage(&mut self, call: &str, execution: &Execution) -> Vec<String> {
         let Execution { start, end, user_seconds, system_seconds, peak_bytes, .. } = execution;
         let seconds = end.duration_since(*start).as_secs_f64().max(0.0);
@@ -616,7 +616,7 @@ fn document(run: &RunCrate<'_>, package: &Package, readme: &str) -> Result<Strin
     let outputs: HashMap<String, &str> =
         outputs.map(|(number, output)| (run.entry.file(number), &*output.file)).collect();
     for file in &package.files {
-        // An output of the job is what a call or sweep has made.
+        // An output of the job is described as the file that a call or sweep has made.
         let source = outputs.get(&file.file).copied().unwrap_or(&file.file);
         parts.push(describe_packaged(run, file, source, &mut values));
     }

@@ -173,7 +173,7 @@ struct Aside {
     writer: PackageWriter,
 }
 
-/// What the files of a package are written with.
+/// The writer of the files of a package.
 enum PackageWriter {
     Directory(DirectoryWriter),
     Archive(Box<ArchiveWriter>),
@@ -286,8 +286,8 @@ fn written(place: &Path, kind: PackageKind, file: &str) -> PathBuf {
 pub struct Citation {
     /// Its maker: `task arith`, `computation add`, `a table of points`; `None` of a task input.
     pub maker: Option<String>,
-    /// The name of the output, or its number if the name is not known; and the name that the workflow defines for what made it:
-    /// `variants of called`.
+    /// The name of the output, or its number if the name is not known; and the name that the workflow defines for its
+    /// maker: `variants of called`.
     pub output: String,
     /// The commit of the task or the computation, in full.
     pub commit: Option<String>,
@@ -513,7 +513,7 @@ impl Explain for PackageError {
     }
 }
 
-/// The size from which on a file needs the fields of ZIP64, with room for what compression may add.
+/// The size from which on a file needs the fields of ZIP64, with room for bytes that compression may add.
 const ZIP64_SIZE: u64 = 0xf000_0000;
 
 /// The size of a piece that is read at a time.
