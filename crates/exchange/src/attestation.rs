@@ -1,6 +1,6 @@
 //! Attestations: who has executed a call, and with which outputs, by the ledger of a storage or of a repository.
 //!
-//! Statements without a signature count once, however many there are: anybody may write them, any number of times.
+//! Statements without a signature count once in total: any user may write them, any number of times.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -20,11 +20,11 @@ use crate::trust::{FileSigner, Trust};
 /// The author of a statement that a call was executed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Attester {
-    /// Somebody whose signature was verified.
+    /// A signer whose signature was verified.
     Signer(String),
     /// This storage.
     Here,
-    /// Everybody who has not signed.
+    /// All authors without a signature.
     Unsigned,
 }
 
@@ -55,7 +55,8 @@ impl Serialize for Attester {
     }
 }
 
-/// An execution: who says so, on which kind of host it was, if that is known, and its outputs; none if it failed.
+/// An execution: the author of the statement, the kind of its host, if that is known, and its outputs, which are empty
+/// if it failed.
 type Statement = (Attester, Option<HostKind>, Option<Vec<Digest>>);
 
 /// The statements about the executions of all calls.
@@ -66,12 +67,12 @@ pub struct Attestations {
     published: HashMap<(Blake3, Vec<Digest>), BTreeSet<PublishedExecution>>,
 }
 
-/// Those who have got the recorded outputs of a call, and those who have not.
+/// Attesters who agree with the recorded outputs of a call, and attesters who do not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Agreement<T> {
-    /// Those who have got the recorded outputs, and no others.
+    /// Attesters with only the recorded outputs.
     pub agreeing: Vec<T>,
-    /// Those who have got others, or none.
+    /// Attesters with other outputs, or with a failure.
     pub differing: Vec<T>,
 }
 
@@ -259,15 +260,15 @@ struct LedgerFile {
     contents: Blake3,
 }
 
-/// The text of a file of the ledger, and what it attests.
+/// The text of a file of the ledger, and its statements.
 type ReadFile = (Vec<u8>, Vec<LedgerLine>);
 
 /// Files of the ledger of a repository.
 #[derive(Debug, Default)]
 pub(super) struct TakenEvidence {
-    /// The number of those that were new, or would be.
+    /// The number of files that were new, or would be.
     pub(super) new: usize,
-    /// The paths of those that are no evidence.
+    /// The paths of files that are not evidence.
     pub(super) refused: Vec<String>,
 }
 
@@ -275,7 +276,7 @@ pub(super) struct TakenEvidence {
 #[derive(Debug)]
 pub(super) struct Evidence {
     files: Vec<LedgerFile>,
-    /// The paths of those that are not named by any contents.
+    /// The paths of files that are not named by contents.
     strange: Vec<String>,
     /// The attestations of each call, each with the number of its file.
     of_call: HashMap<Blake3, Vec<(usize, LedgerLine)>>,
@@ -380,7 +381,7 @@ impl Evidence {
 }
 
 impl LedgerFile {
-    /// Its contents, and what they attest. `None` if they do not belong to the name, or cannot be understood.
+    /// Its contents, and its statements. `None` if they do not belong to the name, or cannot be understood.
     fn read(&self, mirror: &Mirror) -> Result<Option<ReadFile>, ResultsError> {
         let text = mirror.contents(&self.id, Ledger::MAX_BYTES)?;
         let text = text.filter(|text| Blake3::hash_bytes(text) == self.contents);
@@ -474,7 +475,7 @@ mod tests {
         add(&other, "bob", Some("bob@lab.org"));
         assert_eq!(attested().to_string(), "2 of 3");
         assert_eq!(attested().by.names(), "alice@lab.org, unsigned; differs: bob@lab.org");
-        // An attester who has differed once stays among those who differ.
+        // An attester who has differed once stays in `differing`.
         add(&other, "three", None);
         assert_eq!(attested().by.names(), "alice@lab.org; differs: bob@lab.org, unsigned");
         // An attester who has only failed has not got the recorded outputs.
@@ -503,7 +504,7 @@ mod tests {
         let said = [
             (here.clone(), Some(&intel), Some(&same)),
             (alice(), Some(&amd), Some(&same)),
-            // Nobody vouches for the first kind, and an earlier program has said none.
+            // The first statement is unsigned, so its kind does not count. An earlier program has written no kind.
             (unsigned, Some(&arm), Some(&same)),
             (here.clone(), None, Some(&same)),
             // Of alice, this is the second kind.

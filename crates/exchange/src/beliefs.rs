@@ -52,7 +52,8 @@ impl<'a> Beliefs<'a> {
         Ok(Self { mirror, trust, evidence, revoked, here, required })
     }
 
-    /// Checks that somebody who is trusted for a result has signed a file of it that no record vouches for: its record, or its log.
+    /// Checks that a signer who is trusted for a result has signed a file of it that no record vouches for: its record,
+    /// or its log.
     pub(super) fn check_signed(&self, path: &str, file: &ObjectId) -> Result<(), RefusedFor> {
         self.trust.check(path, file, owner(path)).map_err(RefusedFor::Untrusted)
     }
@@ -119,7 +120,7 @@ impl<'a> Beliefs<'a> {
     }
 }
 
-/// A result that somebody has revoked.
+/// A revoked result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RevokedResult {
     /// Its short name.
@@ -131,14 +132,14 @@ pub struct RevokedResult {
 /// The revocations in a repository.
 #[derive(Debug, Default)]
 struct RepositoryRevocations {
-    /// Those that count.
+    /// The revocations that count.
     pub(super) trusted: RevocationIndex,
-    /// Those that do not, by their paths.
+    /// The revocations that do not count, by their paths.
     pub(super) refused: Vec<(String, Distrust)>,
 }
 
 impl RepositoryRevocations {
-    /// Reads the revocations of those who are trusted for the results.
+    /// Reads the revocations by signers who are trusted for the results.
     pub(super) fn read(
         mirror: &Mirror,
         finder: &mut Finder<'_>,
@@ -192,7 +193,7 @@ pub enum RefusedFor {
     Record,
     /// One of its files is not in the repository.
     Absent,
-    /// A file is not what the record says.
+    /// A file differs from the record.
     Contents,
     /// The repository has a pointer to a Git LFS object, and not the object.
     Object {
@@ -227,19 +228,19 @@ pub enum RefusedFor {
     Untrusted(Distrust),
     /// Too few have attested it.
     Attested {
-        /// Those who have.
+        /// The attesters so far.
         attested: Attested,
         /// The number that is required.
         required: usize,
     },
     /// Nobody attests tables.
     Table,
-    /// Somebody has revoked it.
+    /// It was revoked.
     Revoked {
         /// The reason.
         reason: String,
     },
-    /// Somebody has revoked a call of the job.
+    /// A call of the job was revoked.
     RevokedCall {
         /// Its short name.
         call: String,
@@ -249,7 +250,7 @@ pub enum RefusedFor {
 }
 
 impl RefusedFor {
-    /// Whether somebody should look at it: the others stay in the repository by rule.
+    /// Whether it needs attention: the others stay in the repository by rule.
     pub const fn is_wrong(&self) -> bool {
         match self {
             Self::Record

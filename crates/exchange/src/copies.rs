@@ -20,9 +20,9 @@ struct CopyCandidate {
     pointers: Vec<LfsPointer>,
 }
 
-/// The number of repositories that have each of these results whole. Each file here is read and compared with its record, and
-/// fetched from there anew: what a mirror has of earlier times says nothing about the repository of today. A Git LFS object is not
-/// fetched if its store is believed.
+/// The number of repositories that have each of these results whole. Each file here is read and compared with its
+/// record, and fetched from there anew: old files in a mirror prove nothing about the repository of today. A Git LFS
+/// object is not fetched if its store is believed.
 pub fn copies<'a>(
     storage: &Storage,
     mirrors: &mut [Mirror],
@@ -83,7 +83,8 @@ pub fn copies<'a>(
     Ok(copies)
 }
 
-/// Those of some repositories that have a file, in Git or as an object, as it is here. What is not as recorded may be nowhere else.
+/// The repositories that have a file, in Git or as an object, with the contents that it has here. A file that differs
+/// from its record may be nowhere else.
 fn having_file(
     storage: &Storage,
     finders: &mut [(&Mirror, Finder<'_>)],

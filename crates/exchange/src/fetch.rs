@@ -43,7 +43,7 @@ enum ObjectOrigin {
 }
 
 impl ObjectOrigin {
-    /// Finds what a clone has of a value; `None` if it has nothing.
+    /// Finds the pointer or file that a clone has for a value, if any.
     fn find(storage: &Storage, digest: &Digest) -> Result<Option<Self>, ResultsError> {
         let path = storage.path(&large_name(digest));
         let Ok(metadata) = fs::symlink_metadata(&path) else { return Ok(None) };
@@ -62,7 +62,7 @@ impl ObjectOrigin {
 }
 
 impl AwayValue {
-    /// Those of some values that are not here. `None` if a clone has nothing of one of them: then that is simply away.
+    /// The ones of some values that are not here. `None` if a clone has neither a pointer nor a file for one of them.
     fn all(
         storage: &Storage,
         values: &[(String, Digest)],
@@ -179,7 +179,8 @@ pub fn fetch_values(
     groups.into_iter().map(brought).collect()
 }
 
-/// Brings values from the clone itself; returns those that it does not have. `None` if it does not even have the pointers of all.
+/// Brings values from the clone itself. Returns the values that it does not have, or `None` if it lacks a pointer to
+/// one.
 fn lacking(
     storage: &Storage,
     values: &[(String, Digest)],
@@ -229,17 +230,17 @@ pub struct FetchedFiles {
     pub objects: usize,
     /// The size of these, in bytes.
     pub bytes: u64,
-    /// As long as it is open, no collection takes away what it has announced.
+    /// As long as it is open, no collection removes its announced results.
     _storage: Storage,
 }
 
-/// Brings what a package needs into its place, as far as a clone of a results repository has an archive of it or can fetch it. Outputs of
-/// jobs become links to the values that they are, also where these have come since the job was away. Returns `None` if there is nothing to
-/// bring: then nothing is written.
+/// Brings the files that a package needs into their places, as far as a clone of a results repository has archives of
+/// them or can fetch them. Outputs of jobs become links to their values, also if the values came after the job was
+/// away. Returns `None` and writes nothing if no file is needed.
 ///
 /// # Errors
 ///
-/// Fails if the storage cannot be written, an object is not to be had or not what the record says, or `stop` was set.
+/// Fails if the storage cannot be written, an object is not available or differs from the record, or `stop` was set.
 pub fn fetch_files(
     storage: &Storage,
     absent: &[AbsentFile<'_>],

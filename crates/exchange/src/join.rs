@@ -1,5 +1,5 @@
-//! Joining results: the union of the names. The first has the place where two differ, unless somebody has revoked it and not the
-//! second one. Both records stand in `differs/`.
+//! Joining results: the union of the names. Where two differ, the first has the place, unless it was revoked and the
+//! second was not. Both records stand in `differs/`.
 //!
 //! Only directories are compared that both have and that are not the same. So joining ten new results to a hundred thousand
 //! costs as much as joining ten.
@@ -116,8 +116,8 @@ fn united(
     Ok(tree)
 }
 
-/// Unites two directories of this path. Names in a storage have few slashes, so this goes not deep; those that somebody has made
-/// to exhaust the stack are an error.
+/// Unites two directories of this path. Names in a storage have few slashes, so the recursion is shallow; names that
+/// are made to exhaust the stack are an error.
 fn unite(
     mirror: &Mirror,
     writer: &mut PackWriter<'_>,
@@ -134,7 +134,7 @@ fn unite(
     let entries = mirror.entries(first)?.into_iter();
     let mut entries: BTreeMap<String, MirrorEntry> =
         entries.map(|entry| (entry.name.clone(), entry)).collect();
-    // Links, programs and submodules are no results.
+    // Links, programs and submodules are not results.
     entries.retain(|_, entry| entry.kind != MirrorKind::Other);
     for theirs in mirror.entries(second)?.into_iter().filter(|it| it.kind != MirrorKind::Other) {
         let Some(ours) = entries.get_mut(&theirs.name) else {
@@ -194,7 +194,8 @@ pub(super) struct SettledConflict {
     pub(super) conflict: Conflict,
     /// The comparison of the other record with the one in the place.
     pub(super) comparison: RecordComparison,
-    /// The paths of what means something only with the record that has lost: that, its log, and outputs that the other one does not have.
+    /// The paths of files that only the losing record gives a meaning: the record, its log, and outputs that the other
+    /// one does not have.
     pub(super) lost: Vec<String>,
 }
 
@@ -224,7 +225,7 @@ struct Referee<'a> {
 }
 
 impl Referee<'_> {
-    /// The revocations of these results. All are fetched at once: anybody may have added any number.
+    /// The revocations of these results. All are fetched at once: any user may have added any number.
     fn revocations(&mut self, entries: &[Entry]) -> Result<RevocationIndex, MirrorError> {
         let mut files = HashSet::new();
         for tree in &mut self.trees {

@@ -82,8 +82,8 @@ pub(super) struct LedgerLine {
     pub(super) machine: Option<SharedText>,
 }
 
-/// The identity of a call in all storages: the executed computation, and its inputs. The name is no identity, since it may be
-/// longer elsewhere.
+/// The identity of a call in all storages: the executed computation, and its inputs. The name does not identify it,
+/// since it may be longer elsewhere.
 #[derive(Serialize)]
 struct CallIdentity<'a> {
     computation: &'a ComputationName,
@@ -91,7 +91,7 @@ struct CallIdentity<'a> {
     inputs: &'a [Digest],
 }
 
-/// A call that was audited, and what was found.
+/// An audited call, and the finding.
 #[derive(Clone, Debug)]
 pub struct AuditFinding {
     /// Its short name.
@@ -189,7 +189,7 @@ pub(super) fn files(lines: &[Vec<u8>], reason: LedgerReason, by: Option<&str>) -
     files
 }
 
-/// The lines of a file; `None` if that is no file of the ledger.
+/// The lines of a file; `None` if it is not a file of the ledger.
 pub(super) fn parse(text: &[u8]) -> Option<Vec<LedgerLine>> {
     if text.len() as u64 > Ledger::MAX_BYTES {
         return None;
@@ -257,7 +257,7 @@ impl LedgerLine {
 }
 
 fn json(value: &impl Serialize) -> Vec<u8> {
-    // Nothing here has a map whose keys are no texts, which alone could fail.
+    // Only a map with keys that are not texts could fail, and there are none here.
     serde_json::to_vec(value).unwrap_or_default()
 }
 

@@ -77,8 +77,9 @@ pub(super) fn top(size: u64) -> [(&'static str, String); 3] {
     ]
 }
 
-/// The tree of an inbox without settings, which only those who push to the results make, and without pointers to objects that the
-/// repository does not have: calls are away without. What a known tree has is not looked at. `None` if nothing is left.
+/// The tree of an inbox without settings, which only users who push to the results make, and without pointers to
+/// objects that the repository does not have: without these, calls are away. Entries of the known tree are skipped.
+/// `None` if nothing is left.
 pub(super) fn without_settings(
     storage: &Storage,
     mirror: &Mirror,
@@ -109,8 +110,8 @@ pub(super) fn without_settings(
     Ok(tree)
 }
 
-/// Reads from which size on values are objects in a repository; `None` if none are. A line that this program could have written may be
-/// wrong if it is replaced.
+/// Reads the size from which on values are objects in a repository; `None` if no values are. A line that this program
+/// could have written may be wrong if it is replaced.
 pub(super) fn setting(
     mirror: &Mirror,
     there: &mut Finder<'_>,
@@ -132,7 +133,7 @@ pub(super) fn setting(
         match parsed.filter(|size| name == "lfs" && *size >= MIN_LARGE) {
             Some(size) => sizes.push(size),
             None if name == "lfs" && is_replaced => {}
-            // A line that this program does not know may be a rule for those who push.
+            // A line that this program does not know may be a rule for users who push.
             None => drop(wrong.get_or_insert(line.to_owned())),
         }
     }
@@ -281,7 +282,8 @@ impl LargeUploads {
         lost.filter_map(Result::transpose).collect()
     }
 
-    /// Puts values into the store, all cores at once, or where they are sent from. Those that wait are sent if they are many.
+    /// Puts values into the store, on all cores, or into the directory that they are sent from. Many waiting values are
+    /// sent.
     pub(super) fn stage(
         &mut self,
         storage: &Storage,
@@ -327,15 +329,15 @@ impl LargeUploads {
         let oids: Vec<String> = waiting.iter().map(|it| it.oid.clone()).collect();
         remote.upload(scratch, &oids)?;
         for pointer in &waiting {
-            // It is a copy or a link; what is left goes with the directory.
+            // It is a copy or a link. If this fails, it is removed with the directory.
             let _removed = fs::remove_file(pointer.path(&scratch.objects()));
         }
         Ok(())
     }
 
-    /// Forgets what an interrupted push would have gone on with.
+    /// Removes the journal with which an interrupted push would have been continued.
     pub(super) fn end(&self) {
-        // Another one would only be asked what the store has.
+        // A remaining journal only makes the next push check objects that the store has.
         let _removed = fs::remove_file(&self.journal);
     }
 }
@@ -534,7 +536,7 @@ fn remove_rests(store: &LfsStore) {
         let modified = entry.metadata().and_then(|it| it.modified()).ok();
         let age = modified.and_then(|it| SystemTime::now().duration_since(it).ok());
         if is_ours && age.is_some_and(|age| age > OLD) {
-            // Somebody else's stays.
+            // Another user's stays.
             let _removed = fs::remove_file(entry.path());
         }
     }
@@ -593,11 +595,12 @@ impl LargeSource {
         Ok(Self { remote, store, place, scratch: None, failed: None })
     }
 
-    /// Fetches objects, in place of those that were fetched last, until it is to be stopped. Some of them may not be there.
+    /// Fetches objects, in place of those that were fetched last, until it is to be stopped. Some of them may be
+    /// missing there.
     ///
     /// # Errors
     ///
-    /// Fails if there is no `git lfs`, and it is needed.
+    /// Fails if `git lfs` is needed and not installed.
     pub(super) fn fetch(
         &mut self,
         pointers: &[LfsPointer],

@@ -1,7 +1,7 @@
-//! Results in Git repositories: what is pushed there, how repositories join, and what is pulled from there.
+//! Results in Git repositories: pushing, joining repositories, and pulling.
 //!
-//! A results repository has the layout of a storage, so its clone is one. It holds nothing but published records and the
-//! files that they promise; the names of those who executed are in a ledger beside them, if they want that.
+//! A results repository has the layout of a storage, so its clone is one. It holds only published records and the files
+//! that they promise. The names of users who executed them are in a ledger beside them, if they want that.
 //! doc/results.md describes it for users.
 
 mod attestation;
@@ -75,10 +75,10 @@ pub enum ResultsError {
     /// The storage cannot be read or written.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// The repository is not to be had.
+    /// The repository is not available.
     #[error(transparent)]
     Mirror(#[from] MirrorError),
-    /// There is no such repository.
+    /// The repository does not exist.
     #[error("there is no repository {0}")]
     None(String),
     /// A reference has something else than results.
@@ -130,7 +130,7 @@ pub enum ResultsError {
         /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// An output that is away in a clone is not to be had.
+    /// An output that is away in a clone is not available.
     #[error("the Git LFS object of {file} is not to be had: {why}")]
     Lost {
         /// The output.
@@ -148,7 +148,7 @@ pub enum ResultsError {
         /// The name of its pointer.
         pointer: String,
     },
-    /// There is no place for a mirror.
+    /// The user has no directory for a mirror.
     #[error(
         "there is no place for a mirror of {0}: neither HOME nor XDG_CACHE_HOME is a directory"
     )]
@@ -160,10 +160,10 @@ pub enum ResultsError {
         url: String,
         /// The results that were seen last.
         old: ObjectId,
-        /// Those that are there now, if there are any.
+        /// The results that are there now, if there are any.
         new: Option<ObjectId>,
     },
-    /// Nobody knows whose signatures count.
+    /// A file of keys cannot be read, so it is unknown whose signatures count.
     #[error("the file of keys {} cannot be read", path.display())]
     Signers {
         /// The file.
@@ -288,7 +288,7 @@ impl Explain for ResultsError {
 ///
 /// # Errors
 ///
-/// Fails if there is no such path, or no mirror can be made.
+/// Fails if the path does not exist, or a mirror cannot be made.
 pub fn mirror(
     repository: &str,
     cache: Option<&Cache>,
@@ -321,7 +321,7 @@ struct ExchangeStep {
 }
 
 impl ExchangeProgress {
-    /// Begins something with a number of results, or with none.
+    /// Begins a step with a number of results, or 0 if it is unknown.
     pub(crate) fn begin(&self, what: &'static str, all: usize) {
         self.change(|step| *step = ExchangeStep { what, done: 0, all, in_mib: false });
     }

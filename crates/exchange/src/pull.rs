@@ -1,7 +1,7 @@
-//! Pulling: what a results repository has and a storage has not is published in it.
+//! Pulling: results of a results repository that a storage lacks are published in the storage.
 //!
-//! Nothing that comes from there is believed but for its record: names have to belong to their records, and files to be what these
-//! say. What is here never changes.
+//! Only records are believed: names have to belong to their records, and files have to match them. Results that are
+//! here never change.
 
 use std::collections::HashSet;
 use std::env;
@@ -34,7 +34,7 @@ const BATCH: usize = 256;
 /// The size of the outputs that are published at once, in bytes.
 const BATCH_BYTES: u64 = 64 << 20;
 
-/// The reason why there is no object where a pointer cannot be understood.
+/// The reason why an object is missing if its pointer cannot be understood.
 const NO_POINTER: &str = "what stands there is no pointer to it";
 
 /// The number of results whose records and files are fetched at once: only their records are in memory. A build with debug
@@ -330,17 +330,17 @@ pub struct Pulled {
     pub differing: Vec<String>,
     /// The results that were not taken.
     pub refused: Vec<RefusedResult>,
-    /// Results that are here and that somebody has revoked.
+    /// Results that are here and were revoked.
     pub revoked: Vec<RevokedResult>,
     /// Records and evidence that are not in the repository any more.
     pub removed: Vec<RemovedFile>,
-    /// The reference and commit that they are from; none if the repository has no results.
+    /// The reference and commit that they are from; `None` if the repository has no results.
     #[serde(flatten, serialize_with = "reference_and_commit")]
     pub from: Option<RemoteRef>,
 }
 
 impl Pulled {
-    /// Whether everything that the repository has is here, or was left out by rule.
+    /// Whether all results of the repository are here, or were left out by rule.
     pub fn is_complete(&self) -> bool {
         self.differing.is_empty()
             && self.revoked.is_empty()
@@ -386,7 +386,7 @@ impl Pulled {
         Ok(())
     }
 
-    /// Notes what is not taken.
+    /// Notes a result that is not taken.
     fn refuse(&mut self, name: String, why: RefusedFor) {
         self.refused.push(RefusedResult { name, why });
     }
@@ -540,7 +540,7 @@ pub(super) fn candidates(
     Ok(candidates)
 }
 
-/// Whether the record of this name that is here is this one of the repository. `None` if none is here.
+/// Whether the record of this name here equals the repository's. `None` if no record is here.
 fn is_here(
     storage: &Storage,
     path: &str,
@@ -628,7 +628,7 @@ fn own_outputs(
     Ok(found)
 }
 
-/// The log of a call in the repository, if somebody who is trusted vouches for it.
+/// The log of a call in the repository, if a trusted signer vouches for it.
 fn log(
     finder: &mut Finder<'_>,
     beliefs: &Beliefs<'_>,

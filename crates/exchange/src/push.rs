@@ -1,4 +1,4 @@
-//! Pushing: what a storage has and a results repository has not is added to it.
+//! Pushing: results of a storage that a results repository lacks are added to the repository.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -182,7 +182,8 @@ fn write_commit(mirror: &Mirror, commit: &NewCommit<'_>) -> GitResult<ObjectId> 
     Ok(commit)
 }
 
-/// Writes the tree with new files, and those that each repository has at its top, where outputs above a size are Git LFS objects.
+/// Writes the tree with new files, and with the files at the top of each repository. Outputs above a size are Git LFS
+/// objects.
 fn written_tree(
     mut writer: PackWriter<'_>,
     mut files: UnwrittenTree,
@@ -277,22 +278,22 @@ fn publish(
 struct Union {
     /// The tree that this storage adds, if it adds anything.
     ours: Option<ObjectId>,
-    /// The files at the top of the repository, in place of those that are there, if they are new.
+    /// The files at the top of the repository, if they replace the present ones.
     top: Option<ObjectId>,
     /// The inboxes that are emptied.
     inboxes: Vec<RemoteRef>,
     /// The paths of differing records of this storage, if it adds nothing.
     differing: Vec<String>,
-    /// The message of the commit with what this storage adds.
+    /// The message of the commit with the results that this storage adds.
     message: String,
     /// Whether the commits are signed.
     sign: bool,
 }
 
 impl Union {
-    /// Joins all with the results of the repository, which have precedence: first what this storage adds, in a commit of its own,
-    /// for which a signer vouches, and then the inboxes, in a merge that is nothing but a join. Inboxes with something else than
-    /// results are left alone. Returns `None` if nothing is added.
+    /// Joins all with the results of the repository, which have precedence: first what this storage adds, in a commit
+    /// of its own, for which a signer vouches, and then the inboxes, in a merge that only joins. Inboxes with other
+    /// files than results are left alone. Returns `None` if nothing is added.
     fn commit(
         &mut self,
         storage: &Storage,
@@ -350,7 +351,7 @@ impl Union {
         }
     }
 
-    /// Fetches the inboxes, and leaves out those with something else than results.
+    /// Fetches the inboxes, and skips inboxes with other files than results.
     fn select(
         &mut self,
         mirror: &Mirror,
@@ -412,7 +413,7 @@ fn pause(attempt: u32) -> Duration {
     Duration::from_millis(random % 100) * (1 << attempt.min(ATTEMPTS))
 }
 
-/// The message of a commit: what it adds, and trailers for programs.
+/// The message of a commit: its additions, and trailers for programs.
 fn message(pushed: &Pushed, jobs: &[(String, String)]) -> String {
     let tasks: BTreeSet<&String> = jobs.iter().map(|(task, _)| task).collect();
     let named = jobs.iter().take(JOBS).map(|(_, name)| format!("Ce-Job: {name}\n"));

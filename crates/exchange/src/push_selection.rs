@@ -1,5 +1,5 @@
-//! The selection of a push: results that the repository lacks, without those that stay here, and what belongs to them: executions, logs, inputs
-//! and revocations.
+//! The selection of a push: results that the repository lacks and that do not stay here, with their executions, logs,
+//! inputs and revocations.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -22,17 +22,17 @@ use crate::{ExchangeProgress, ResultsError};
 /// The number of records that are read at once, by all cores.
 const BATCH: usize = 1024;
 
-/// The choice of what is pushed. Of a result, little is kept: there may be a million.
+/// The chosen results. Little is kept of each: there may be a million.
 pub(super) struct Selection<'a> {
     storage: &'a Storage,
     mirror: &'a Mirror,
     /// The sizes that decide where a file goes.
     sizes: FileSizes,
-    /// The values that become Git LFS objects; `None` if none do.
+    /// The values that become Git LFS objects; `None` if objects are not used.
     pub(super) large: Option<LargeUploads>,
     /// The logs that are pushed.
     logs: PushedLogs,
-    /// The task inputs that were looked at; `None` if none are pushed.
+    /// The task inputs that were looked at; `None` if inputs are not pushed.
     inputs: Option<HashSet<String>>,
     /// The secrets that files are searched for; `None` if these may be pushed.
     secrets: Option<Secrets>,
@@ -48,7 +48,7 @@ pub(super) struct Selection<'a> {
     attest: bool,
     /// The facts on executions that are published.
     facts: LedgerFacts,
-    /// The executions that the ledger says of this storage already; `None` before anybody wants to know.
+    /// This storage's executions that are in the ledger already; `None` until they are needed.
     attested: Option<HashSet<Blake3>>,
     /// The lines of the ledger that are in no file yet.
     lines: LedgerWriter,
@@ -224,7 +224,7 @@ impl<'a> Selection<'a> {
         self.write(&name, &revocation.text)
     }
 
-    /// Writes the log of a call, if it is wanted and the repository has none.
+    /// Writes the log of a call, if it is wanted and the repository lacks it.
     fn add_log(
         &mut self,
         there: &mut Finder<'_>,
@@ -284,7 +284,7 @@ impl<'a> Selection<'a> {
         Ok(())
     }
 
-    /// Notes what is not pushed.
+    /// Notes a result that is not pushed.
     fn leave_out(&mut self, name: String, why: Withheld) {
         self.pushed.left_out.push(LeftOut { name, why });
     }
@@ -420,7 +420,8 @@ impl<'a> Selection<'a> {
         })
     }
 
-    /// Reads and writes the files of a result: all that do not stay here, or none. Returns why it is withheld, if it is.
+    /// Reads and writes the files of a result that do not stay here. Writes no file if the result is withheld, and
+    /// returns the reason.
     fn add(&mut self, result: &SharedResult) -> Result<Result<Added, Withheld>, ResultsError> {
         let mut files = Vec::with_capacity(result.files.len() + 3);
         let mut added = Added::default();
@@ -498,7 +499,8 @@ impl Added {
     }
 }
 
-/// Reads what a storage offers of results, but not of task inputs. Spoiled records are left out: `ce verify` reports them.
+/// Reads the results that a storage offers, without task inputs. Spoiled records are left out: `ce verify` reports
+/// them.
 fn offered(
     storage: &Storage,
     entries: Vec<Entry>,
@@ -528,7 +530,7 @@ pub(super) struct SharedResult {
     pub(super) files: Vec<SharedFile>,
     /// An empty file that lists it under its tree, for other commits.
     pub(super) note: Option<String>,
-    /// An empty file that says that outputs of it are away; none of results that are there whole or not at all.
+    /// An empty file that marks it as away; `None` for a result that is only there as a whole.
     marker: Option<String>,
 }
 
@@ -580,7 +582,7 @@ fn shared_parts(
     let own = entry.own_outputs(&shared);
     for file in entry.expected_files(&shared).into_iter().chain(literals.iter().cloned()) {
         let (is_literal, bytes) = (literals.contains(&file), stored_size(&file.digest));
-        // A table is there whole, and what a job reads, since nothing makes that again.
+        // A table is there as a whole, and so is a literal that a job reads, since no call makes it again.
         let may_be_away = !is_literal && marker(entry).is_some();
         let is_large = may_be_away && sizes.large.is_some_and(|large| bytes > large);
         let limit = if is_large { sizes.large_limit } else { sizes.limit };

@@ -20,7 +20,7 @@ pub struct PushRequest {
     pub lfs: Option<u64>,
     /// The name that the one who pushes wants to have in the ledger.
     pub by: Option<String>,
-    /// Whether the ledger says of all calls that were executed here that they were, also of those that the repository has already.
+    /// Whether the ledger attests all calls that were executed here, also calls that the repository has already.
     pub attest: bool,
     /// The facts on executions that are published.
     pub facts: LedgerFacts,
@@ -71,7 +71,7 @@ pub struct Pushed {
     pub attested: usize,
     /// The number of revocations that were new.
     pub revoked: usize,
-    /// The number of revocations that were there already, of those that were asked for.
+    /// The number of requested revocations that were there already.
     #[serde(skip)]
     pub revoked_before: usize,
     /// The number of new files of the ledger, without the files of the calls.
@@ -82,10 +82,10 @@ pub struct Pushed {
     pub large: usize,
     /// The size of these, in bytes.
     pub large_bytes: u64,
-    /// The number of those that the repository had lost.
+    /// The number of results that the repository had lost.
     #[serde(skip)]
     pub restored: usize,
-    /// The size above which outputs are Git LFS objects there; none if no output is.
+    /// The size above which outputs are Git LFS objects there; `None` if no output is.
     pub lfs: Option<u64>,
     /// Whether that is a new rule.
     #[serde(skip)]
@@ -96,15 +96,15 @@ pub struct Pushed {
     pub differing: Vec<String>,
     /// The results that stay here.
     pub left_out: Vec<LeftOut>,
-    /// The reference that has them now, and the commit; none if nothing was new.
+    /// The reference that has them now, and the commit; `None` if nothing was new.
     #[serde(flatten, serialize_with = "reference_and_commit")]
     pub now: Option<RemoteRef>,
-    /// Whether that is an inbox, from which somebody else takes them.
+    /// Whether that is an inbox, from which another user takes them.
     pub inbox: bool,
     /// The number of inboxes that there were.
     #[serde(rename = "inboxes")]
     pub waiting: usize,
-    /// The number of those that were emptied.
+    /// The number of inboxes that were emptied.
     pub emptied: usize,
     /// Inboxes that have something else than results.
     pub strange: Vec<StrangeInbox>,
@@ -118,7 +118,7 @@ pub struct Pushed {
 pub struct StrangeInbox {
     /// Its name.
     pub inbox: String,
-    /// The path of what is no result.
+    /// The path of a file that is not a result.
     pub path: String,
 }
 
@@ -184,12 +184,12 @@ pub enum Withheld {
     },
     /// It is the log of an execution that was not isolated.
     Log,
-    /// Somebody has revoked it.
+    /// It was revoked.
     Revoked {
         /// The reason.
         reason: String,
     },
-    /// Somebody has revoked a call of the job.
+    /// A call of the job was revoked.
     RevokedCall {
         /// Its short name.
         call: String,
@@ -206,7 +206,7 @@ pub enum Withheld {
 }
 
 impl Withheld {
-    /// Whether somebody should look at it: the others are left out by rule.
+    /// Whether it needs attention: the others are left out by rule.
     pub fn is_wrong(&self) -> bool {
         matches!(self, Self::Damaged { .. } | Self::Secret { .. } | Self::Revoked { .. })
     }

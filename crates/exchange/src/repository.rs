@@ -36,10 +36,10 @@ pub(super) const LEDGER: &str = "ledger";
 /// The directory of revocations.
 pub(super) const REVOKED: &str = "revoked";
 
-/// The directory of records that differ from those in their places.
+/// The directory of records that differ from the ones in their places.
 const DIFFERS: &str = "differs";
 
-/// No file is converted, and none is merged.
+/// Files are neither converted nor merged.
 pub(super) const GIT_ATTRIBUTES: &str =
     "* -text -ident -filter -working-tree-encoding -merge -diff\n";
 
@@ -185,12 +185,12 @@ type PathRule = fn(&str) -> bool;
 pub(super) struct Finder<'a> {
     mirror: &'a Mirror,
     top: Option<ObjectId>,
-    /// The entries of each directory, by name; none of one that is not there.
+    /// The entries of each directory, by name; `None` if it is not there.
     read: BTreeMap<String, Option<Vec<MirrorEntry>>>,
 }
 
 impl<'a> Finder<'a> {
-    /// Finds paths below a tree; nothing is below none.
+    /// Finds paths below a tree. Finds nothing without a tree.
     pub(super) fn new(mirror: &'a Mirror, top: Option<ObjectId>) -> Self {
         Self { mirror, top, read: BTreeMap::new() }
     }
@@ -311,7 +311,7 @@ pub(super) fn crowded(
 pub(super) struct FileSizes {
     /// The greatest one of a file in Git.
     pub(super) limit: u64,
-    /// The size above which an output is a Git LFS object; `None` if none is.
+    /// The size above which an output is a Git LFS object; `None` if no output is.
     pub(super) large: Option<u64>,
     /// The greatest one of such an object.
     pub(super) large_limit: u64,

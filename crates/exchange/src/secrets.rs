@@ -1,4 +1,4 @@
-//! A scan for secrets, since what was pushed cannot be taken back.
+//! A scan for secrets, since a push cannot be taken back.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -154,7 +154,7 @@ const LONGEST: usize = 256;
 #[derive(Debug)]
 pub(super) struct SecretScan<'a> {
     secrets: &'a Secrets,
-    /// The end of what was looked at, which a secret may begin in, and what was not looked at.
+    /// The end of the scanned bytes, in which a secret may begin, and the bytes that are not scanned yet.
     window: Vec<u8>,
     /// Whether something was before the window: its first byte only says what stands there.
     goes_on: bool,

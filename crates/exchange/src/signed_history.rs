@@ -1,7 +1,7 @@
 //! The history of results: what each commit adds, who has signed it, and whose signatures count.
 //!
-//! A commit vouches for what it adds to the join of its parents. So one that only joins others needs no signature: each side
-//! vouches for its own. A commit that takes away or replaces present files, other than by joining, vouches for nothing of that.
+//! A commit vouches for what it adds to the join of its parents. So one that only joins others needs no signature: each
+//! side vouches for its own. A commit does not vouch for removals or replacements of present files, except by joining.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -17,10 +17,10 @@ use crate::ResultsError;
 use crate::join::{Conflict, RecordComparison, join, settled};
 use crate::repository::{LEDGER, MAX_PATH, REVOKED, is_log, is_record, may_hold_records};
 
-/// The name under which a mirror remembers what was judged.
+/// The name of a mirror's note with the judged commits.
 const NOTE: &str = "history";
 
-/// The version of the rules: what was judged by others is judged again.
+/// The version of the rules: commits that were judged by other rules are judged again.
 const RULES: u32 = 3;
 
 /// Git's name of the setting for the file of revoked ssh keys.
@@ -57,7 +57,7 @@ fn located(file: &Path) -> io::Result<(PathBuf, Vec<u8>)> {
     Ok((file.canonicalize()?, fs::read(file)?))
 }
 
-/// A commit, and what it adds to the join of its parents.
+/// A commit, and its changes to the join of its parents.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct JudgedCommit {
     pub(super) commit: ObjectId,
@@ -66,15 +66,15 @@ pub(super) struct JudgedCommit {
     /// The records, logs, files of the ledger and revocations that it adds, with the ids of their contents.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     added: Vec<(String, ObjectId)>,
-    /// Those that it puts in place of others.
+    /// The files that it puts in place of others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     replaced: Vec<(String, ObjectId)>,
-    /// Those that it takes away.
+    /// The files that it removes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     removed: Vec<String>,
 }
 
-/// The first line of what is remembered.
+/// The first line of the note.
 #[derive(PartialEq, Eq, Serialize, Deserialize)]
 struct HistoryHeader {
     rules: u32,
@@ -98,7 +98,7 @@ pub(super) struct SignedHistory {
 }
 
 impl SignedHistory {
-    /// Judges the commits that lead to a tip. What was judged before with the same keys is remembered in the mirror.
+    /// Judges the commits that lead to a tip. The mirror remembers commits that were judged before with the same keys.
     pub(super) fn judge(
         mirror: &Mirror,
         tip: &ObjectId,
@@ -189,7 +189,7 @@ fn leading_to(tip: &ObjectId, commits: Vec<JudgedCommit>) -> Vec<JudgedCommit> {
     commits.into_iter().filter(|it| leading.contains(&it.commit)).collect()
 }
 
-/// Reads what was judged with the same keys, up to a line that was not written to its end. `None` if that is nothing.
+/// Reads the commits that were judged with the same keys, up to an incomplete line. `None` if there are none.
 fn remembered(
     mirror: &Mirror,
     header: &HistoryHeader,
@@ -212,7 +212,7 @@ fn remembered(
 }
 
 fn line(value: &impl Serialize) -> Vec<u8> {
-    // Nothing here has a map whose keys are no texts, which alone could fail.
+    // Only a map with keys that are not texts could fail, and there are none here.
     let mut line = serde_json::to_vec(value).unwrap_or_default();
     line.push(b'\n');
     line
@@ -253,7 +253,7 @@ impl JudgedCommit {
         Self { commit, signature, parents, added, replaced, removed: Vec::new() }
     }
 
-    /// Finds what it adds to the join of its parents.
+    /// Finds its changes to the join of its parents.
     fn judge(
         &mut self,
         mirror: &Mirror,
@@ -296,7 +296,7 @@ impl JudgedCommit {
     }
 }
 
-/// The files of the parents of a commit that somebody vouches for and that it does not have.
+/// The vouched-for files of a commit's parents that the commit lacks.
 fn missing(mirror: &Mirror, commit: &MirrorCommit) -> Result<Vec<String>, MirrorError> {
     let mut missing = BTreeSet::new();
     for parent in &commit.parents {
@@ -307,7 +307,7 @@ fn missing(mirror: &Mirror, commit: &MirrorCommit) -> Result<Vec<String>, Mirror
     Ok(missing.into_iter().collect())
 }
 
-/// The files that somebody vouches for and that differ in two trees, in the order of their paths: each with its ids there.
+/// The vouched-for files that differ in two trees, in the order of their paths: each with its ids there.
 fn changes(
     mirror: &Mirror,
     old: Option<&ObjectId>,
@@ -342,7 +342,7 @@ fn changes(
     Ok(changes)
 }
 
-/// Whether somebody vouches for a file of this name.
+/// Whether commits vouch for files of this name: records, logs and evidence.
 fn is_vouched_for(path: &str) -> bool {
     is_record(path) || is_log(path) || is_evidence(path)
 }

@@ -71,7 +71,7 @@ impl TrustSettings {
     }
 
     /// The principals of rules that the file of allowed signers does not name. Such a name is probably mistyped, so
-    /// that somebody else is trusted for everything. An unreadable file names no principal.
+    /// another signer is trusted for everything. An unreadable file names no principal.
     pub fn strangers(&self) -> impl Iterator<Item = &str> {
         let text = self.signers.as_ref().and_then(|file| fs::read_to_string(file).ok());
         let text = text.unwrap_or_default();
@@ -187,8 +187,8 @@ impl Trust {
         Ok(Self { history, rules: settings.rules.clone() })
     }
 
-    /// Whether somebody who is trusted for a result vouches for a file with these contents. `owner` is what the name of the result
-    /// begins with: its computation or task.
+    /// Whether a signer who is trusted for a result vouches for a file with these contents. `owner` is the beginning of
+    /// the result's name: its computation or task.
     pub(super) fn check(&self, path: &str, id: &ObjectId, owner: &str) -> Result<(), Distrust> {
         let Some(history) = &self.history else { return Ok(()) };
         let mut nearest = Distrust::Unsigned;
@@ -201,7 +201,7 @@ impl Trust {
         Err(nearest)
     }
 
-    /// Returns the allowed signers of a file with these contents, regardless of what they are trusted for.
+    /// Returns the allowed signers of a file with these contents, regardless of the results that they are trusted for.
     pub(super) fn signers(&self, path: &str, id: &ObjectId) -> Vec<FileSigner<'_>> {
         let history = self.history.iter();
         let introductions = history.flat_map(|history| history.introductions(path, id));
@@ -249,7 +249,7 @@ fn signer(Introduction { commit, is_replacement }: Introduction<'_>) -> Option<F
     }
 }
 
-/// Refuses results that do not lead back to those that were last seen.
+/// Refuses results whose history does not contain the ones that were last seen.
 pub(super) fn check_history(
     mirror: &Mirror,
     tip: Option<&RemoteRef>,
