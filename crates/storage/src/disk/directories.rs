@@ -64,7 +64,7 @@ impl Disk {
     /// Returns the path of an open directory that leads to another directory now, if one of the directories that stay
     /// does.
     pub(crate) fn moved(&self, stays: impl Fn(&[u8]) -> bool) -> Option<PathBuf> {
-        // A look that is repeated closes open directories, so none is made while they are locked.
+        // A look that is repeated closes open directories, so no look is made while they are locked.
         let known: Vec<_> = {
             let directories = self.directories.read().unwrap_or_else(PoisonError::into_inner);
             let staying = directories.iter().filter(|(inside, _)| stays(inside));
@@ -333,8 +333,8 @@ pub(super) fn open_stat(dir: &OwnedFd, name: &OsStr) -> io::Result<(OwnedFd, Sta
     Ok((directory, stat))
 }
 
-/// Whether a directory lists everything that another one lists, or the server knows the other one no more. A directory that is opened for a
-/// listing lists what the server has.
+/// Whether a directory lists everything that another one lists, or the server does not know the other one any more. A
+/// directory that is opened for a listing lists what the server has.
 fn lists_all_of(directory: &OwnedFd, other: &OwnedFd) -> io::Result<bool> {
     match names_in(other) {
         Err(error) if error.raw_os_error() == Some(Errno::STALE.raw_os_error()) => Ok(true),
@@ -534,7 +534,7 @@ impl Disk {
         set.map(drop)
     }
 
-    /// Returns the target of a symbolic link; `None` if none has that name.
+    /// Returns the target of a symbolic link; `None` if no link has that name.
     pub(crate) fn link_target(&self, path: &Path) -> Result<Option<PathBuf>> {
         match self.look("read the link", path, || self.target_now(path)) {
             // It is something else.

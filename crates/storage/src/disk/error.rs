@@ -1,4 +1,4 @@
-//! Errors of storage operations, hints what the user can do about them, and fault injection.
+//! Errors of storage operations, hints for the user, and fault injection.
 //!
 //! In a build with debug assertions, any operation of the storage can fail. `CE_FAULT=7:ENOSPC` makes the seventh operation of
 //! the process fail once, `7-9:ENOTCONN` that one and the two after it, `7+:EIO` that one and all after it, `7:KILL` kills the

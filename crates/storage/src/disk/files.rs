@@ -164,8 +164,8 @@ impl Disk {
         })
     }
 
-    /// On a file system that may be a network file system, waits until the server has what was written to a file: else
-    /// an error would come when the file is closed, where it is not seen.
+    /// On a file system that may be a network file system, waits until the server has all bytes that were written to a
+    /// file: else an error would come when the file is closed, where it is not seen.
     pub(super) fn arrive(&self, file: &File) -> io::Result<()> {
         if self.may_show_late() { file.sync_data() } else { Ok(()) }
     }

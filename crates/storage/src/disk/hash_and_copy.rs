@@ -232,7 +232,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// Returns the digests of files that do not change; none of them is a pipe.
+/// Returns the digests of files that do not change. They must not be pipes.
 ///
 /// Several large files are read at the same time, unless another thread is doing that.
 pub(crate) fn digests(files: Vec<Reading<'_>>) -> Result<Box<[Digest]>> {

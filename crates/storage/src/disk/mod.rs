@@ -183,12 +183,12 @@ impl Disk {
         }
     }
 
-    /// Whether several hosts may write to it, as far as its kind tells.
+    /// Whether several hosts may write to it, judged by its kind.
     pub(crate) const fn is_on_network(&self) -> bool {
         self.kind.is_on_network
     }
 
-    /// Whether it may show late what other hosts have written, as far as its kind tells: one of an unknown kind may.
+    /// Whether it may show late what other hosts have written, judged by its kind: one of an unknown kind may.
     pub(crate) const fn may_show_late(&self) -> bool {
         self.kind.may_show_late
     }
@@ -589,7 +589,7 @@ mod tests {
         }
         let (answer, told) = ask(&disk, OnNotFound::Accept, late(Errno::NOENT));
         assert!(answer.unwrap_err().is(Errno::NOENT) && told.len() == 1, "it is an answer");
-        // Nobody waits for it.
+        // No process waits for it.
         let (answer, told) = ask(&disk, OnNotFound::Retry, late(Errno::NOTCONN));
         assert!(answer.unwrap_err().is(Errno::NOTCONN) && told.len() == 1);
     }

@@ -555,7 +555,7 @@ impl Disk {
         }
     }
 
-    /// Whether the storage answers: its server is asked, regardless of what is cached here.
+    /// Whether the storage answers: its server is asked, regardless of caches here.
     pub(super) fn answers(&self) -> bool {
         fault().and_then(|()| self.ask()).is_ok()
     }

@@ -1,12 +1,10 @@
 //! Garbage collection: the record of a result becomes a tombstone, then its files are removed.
 //!
-//! A result is retired first: its lease is acquired, so that runs that need it wait, and its record
-//! is removed, so that it is not found any more. Then the gate is closed, and the roots of other runs are read. A
-//! result that is in use is restored, and its files were where they are all the time. Those of task inputs, tables and jobs, which
-//! have no leases, are moved away before the gate is opened: a run that looks for them now makes them again. Then the
-//! files are removed. A result that a killed
-//! collection had retired is restored by the first run that has its lease, or removed by the next
-//! collection.
+//! A result is retired first: its lease is acquired, so that runs that need it wait, and its record is removed, so that
+//! it is not found any more. Then the gate is closed, and the roots of other runs are read. A result that is in use is
+//! restored; its files never moved. The files of task inputs, tables and jobs, which have no leases, are moved away
+//! before the gate is opened: a run that looks for them now makes them again. Then the files are removed. A result that
+//! a killed collection had retired is restored by the first run that has its lease, or removed by the next collection.
 //!
 //! Eviction marks a call as away and then removes its outputs. The record stays, so the call is still known. Outputs are moved
 //! while the gate is closed and after the roots of other runs were read. A run that looks for the call finds it away, unless it
@@ -73,9 +71,9 @@ impl<'a> Maintenance<'a> {
         self.retired(entry.clone(), record.clone(), lease).map(Some)
     }
 
-    /// Marks a call as away, or a job with outputs of calls that are away. Returns `None` if it has another record now, or another run
-    /// computes it, or the job has no such output. The mark is durable after the next [`flush`](Storage::flush): what is missing
-    /// without one was deleted.
+    /// Marks a call as away, or a job with outputs of calls that are away. Returns `None` if it has another record now,
+    /// or another run computes it, or the job has no such output. The mark is durable after the next
+    /// [`flush`](Storage::flush): a missing output without a mark was deleted.
     pub fn evict(&self, entry: &Entry, record: &Record) -> Result<Option<Removal<'a>>> {
         let (Entry::Call(name) | Entry::Job(name)) = entry else { return Ok(None) };
         let Some(lease) = self.reserve(entry, record)? else { return Ok(None) };
@@ -212,15 +210,15 @@ impl Removal<'_> {
         self.kind == RemovalKind::Eviction && matches!(self.entry, Entry::Call(_))
     }
 
-    /// Whether it must stay: it is among what is in use, or is a call that was pinned meanwhile.
+    /// Whether it must stay: it is in use, or is a call that was pinned meanwhile.
     pub fn is_wanted(&self, roots: &GcRoots) -> Result<bool> {
         let is_in = roots.has(&self.entry, self.entry.expected_files(&self.record).len());
         Ok(is_in || self.may_be_pinned() && self.is_pinned()?)
     }
 
-    /// Moves away what can be made again by a run that needs it later: the files of a task input, table or job, which
-    /// have no lease, and evicted outputs. Damaged ones stay, unless they are outputs of a job. The gate is closed,
-    /// what was marked is on the disk, and it is [not wanted](Self::is_wanted).
+    /// Moves away files that a run can make again if it needs them later: the files of a task input, table or job,
+    /// which have no lease, and evicted outputs. Damaged ones stay, unless they are outputs of a job. The gate is
+    /// closed, the marks are on the disk, and it is [not wanted](Self::is_wanted).
     pub fn move_away(&mut self) -> Result<()> {
         let movable = match &self.record {
             Record::Job(job) if self.kind == RemovalKind::Eviction => self.outputs_away(job)?,
@@ -265,7 +263,7 @@ impl Removal<'_> {
         storage.root.disk.remove(&storage.path(&entry.room(COLLECTED)))
     }
 
-    /// Removes what was moved away, and the files and the log of a call that is collected.
+    /// Removes the files that were moved away, and the files and the log of a collected call.
     pub fn discard(mut self) -> Result<()> {
         self.moved.discard()?;
         let Self { storage, entry, record, kind, .. } = &self;

@@ -593,7 +593,7 @@ impl RunName {
     }
 }
 
-/// The name of a ticket in a directory. Those of a run sort as they were made.
+/// The name of a ticket in a directory. The tickets of a run sort in the order in which they were made.
 pub(crate) fn ticket_in(directory: &str, number: u64) -> String {
     format!("{directory}/{number:010}")
 }

@@ -222,7 +222,7 @@ impl<'a> CallLogs<'a> {
         let run = String::from_utf8_lossy(&lease).trim().parse::<RunName>();
         let Ok(run) = run else { return Ok(None) };
         if other_owner(self.storage, &self.storage.root.path(&run.directory())).is_some() {
-            // Only its user may read what it prints, until it has ended.
+            // Only its user may read its log, until it has ended.
             return Ok(None);
         }
         let (call, executions) = (name.short(), self.executions(&run)?);
@@ -383,8 +383,8 @@ impl<'a> Suspensions<'a> {
         Ok(record.map(|record| Suspension { name: name.clone(), record }))
     }
 
-    /// Returns all calls of the index, sorted by the time of their beginning. Those whose outputs were published since
-    /// their last attempt began are over.
+    /// Returns all calls of the index, sorted by the time of their beginning. A call whose outputs were published since
+    /// its last attempt began is over.
     pub fn all(&self) -> Result<Vec<Suspension>> {
         let mut all = Vec::new();
         for file in self.storage.root.own_names(SUSPENDED)? {

@@ -1,7 +1,7 @@
 //! Looking up a call: its record and all its outputs, made from the requested inputs.
 //!
-//! Outputs without a record, such as those of the first implementation, are adopted: hashed and recorded. Only settled files
-//! are adopted, since a copying tool may still be writing a file that has changed a moment ago.
+//! Outputs without a record, for example of the first implementation, are adopted: hashed and recorded. Only settled
+//! files are adopted, since a copying tool may still be writing a file that has changed a moment ago.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -523,7 +523,7 @@ impl<'a> StoredCalls<'a> {
         self.names(call, "inputs")
     }
 
-    /// Returns the names of the outputs of a call's computation, if the storage has an export of that. Those of
+    /// Returns the names of the outputs of a call's computation, if the storage has an export of that. The names of
     /// directories end in a slash.
     pub fn output_names(&self, call: &ResultName) -> Option<Vec<String>> {
         self.names(call, "outputs")

@@ -72,7 +72,7 @@ pub(super) struct TreeVersions {
 type OlderRecords = HashMap<Box<str>, Vec<u32>>;
 
 impl TreeVersions {
-    /// The results that a call may have, the newest version first. Those in `own` are left out.
+    /// The results that a call may have, the newest version first. Results in `own` are left out.
     fn results<'v>(
         &'v self,
         root: &'v Root,

@@ -81,7 +81,7 @@ pub struct Stored {
     pub stamp: Stamp,
 }
 
-/// The treatment of outputs without a record, such as those of the first implementation.
+/// The treatment of outputs without a record, for example of the first implementation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unrecorded {
     /// They are hashed, recorded as adopted, and used.

@@ -437,8 +437,8 @@ pub(crate) fn recover(storage: &Storage) {
                     is_finished &= finish(storage, record).is_ok();
                 }
             }
-            // What cannot be moved now stays for the next run: a record promises it. Nobody else may enter the directories in which its
-            // calls could write.
+            // What cannot be moved now stays for the next run: a record promises it. No other user may enter the
+            // directories in which its calls could write.
             if is_finished && other_owner(storage, &directory).is_none() {
                 drop(storage.root.disk.remove_tree(&directory));
             }

@@ -415,8 +415,8 @@ impl<'a> Stage<'a> {
     ///
     /// # Errors
     ///
-    /// Returns the stage with the reason, if an output is missing or is not what it should be, or if the
-    /// storage cannot be written.
+    /// Returns the stage with the reason, if an output is missing or of the wrong kind, or if the storage cannot be
+    /// written.
     pub fn seal(
         self,
         call: Call<'_>,

@@ -383,7 +383,7 @@ pub struct TableDirectory {
 }
 
 impl Tables<'_> {
-    /// Returns the digest that the directory of a table would have. Reads none of the files.
+    /// Returns the digest that the directory of a table would have. Does not read the files.
     ///
     /// # Errors
     ///

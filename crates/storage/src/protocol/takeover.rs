@@ -9,7 +9,7 @@ use crate::records::CallRecord;
 /// The results of other versions of the same tree that are taken over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Takeover {
-    /// Those of isolated executions, which depend on the tree and the inputs alone.
+    /// Results of isolated executions, which depend on the tree and the inputs alone.
     #[default]
     Isolated,
     /// Also results that were executed in this storage without isolation: they are trusted to depend on nothing else.

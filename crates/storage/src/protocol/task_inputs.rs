@@ -440,7 +440,7 @@ impl<'a> Inputs<'a> {
     ///
     /// # Errors
     ///
-    /// Fails if the storage does not answer, or with what the look fails with.
+    /// Fails if the storage does not answer, or with the error of `look`.
     pub fn look_together<'n, T>(
         &self,
         sources: &[&InputSource],

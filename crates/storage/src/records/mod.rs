@@ -3,9 +3,9 @@
 //! Every record has a number of its format. doc/formats.md describes the fields. A record appears atomically: it is written
 //! under a private name first.
 //!
-//! Records as a results repository holds them say what was made from what, and how it was isolated: nothing of who, where and when.
-//! So equal results have equal bytes, regardless of who executed them. Beside them are the records of audits, of signers of the
-//! ledger, and of revocations.
+//! Records in a results repository have the sources of results and the isolation of executions, without user, host and
+//! time. So equal results have equal bytes, regardless of who executed them. Beside them are the records of audits, of
+//! signers of the ledger, and of revocations.
 
 mod failure;
 mod pending_work;

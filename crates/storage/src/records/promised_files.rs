@@ -1,4 +1,4 @@
-//! The files that a record promises: digests, stamps, and comparison with what the storage holds.
+//! The files that a record promises: digests, stamps, and comparison with the files of the storage.
 //!
 //! Directories have one name only. So an output of a job, or one that was taken over from another commit, is a symbolic link
 //! to the directory of the call that made it.

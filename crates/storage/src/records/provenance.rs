@@ -1,5 +1,5 @@
 //! Provenance: who recorded something, where, when and with which version of this program; how outputs came to be; and
-//! the properties of a host that may affect what a program computes.
+//! the properties of a host that may affect the results of a program.
 //!
 //! [`machine`] describes this host in a line for people: its processors, memory and kernel.
 
@@ -244,8 +244,8 @@ impl Origin {
 }
 
 impl Origin {
-    /// Whether the execution could read nothing else, neither by a grant of `access` nor from what it was suspended
-    /// for.
+    /// Whether the execution could read nothing else, neither by a grant of `access` nor from processes that it was
+    /// suspended for.
     pub fn reads_only_inputs(&self) -> bool {
         self.is_isolated()
             && self
@@ -383,7 +383,7 @@ pub fn machine() -> &'static str {
     })
 }
 
-/// The description, of what these files contain.
+/// The description, from the contents of these files.
 fn machine_in_words(processors: &str, memory: u64, kernel: &str, governor: &str) -> String {
     let fields = || processors.lines().filter_map(|line| line.split_once(':'));
     let model = fields()
