@@ -163,7 +163,7 @@ impl<'a, H: Send, W: Send> Scheduler<'a, H, W> {
         self.execution?.executor.enter(request, true).unwrap_or_default()
     }
 
-    /// Releases what a call has, and lets it wait for a reservation.
+    /// Releases the resources of a call, and lets it wait for a reservation.
     pub(super) fn reserve(&self, call: CallId, request: Reservation) {
         self.queue.change(|state| state.reservations.wait(call, request));
     }
@@ -182,7 +182,7 @@ impl<'a, H: Send, W: Send> Scheduler<'a, H, W> {
         self.queue.change(|state| state.fetched.extend(calls));
     }
 
-    /// Releases what a call has.
+    /// Releases the resources of a call.
     pub(super) fn release(&self, call: CallId) {
         self.queue.release(call);
     }
@@ -338,7 +338,7 @@ impl WorkQueue {
         self.change(|state| state.completed.push_back((call, ExecutionEnd::AtWorker(end))));
     }
 
-    /// Releases what a call has.
+    /// Releases the resources of a call.
     fn release(&self, call: CallId) {
         self.change(|state| state.reservations.release(call));
     }

@@ -262,7 +262,7 @@ impl Unsatisfiable {
         if let Some(there) = offer.memory.filter(|there| memory > *there) {
             return Some(Self::Memory { asked: memory, there });
         }
-        // Those of an allocation may be on other hosts.
+        // The processors of an allocation may be on other hosts.
         let there = offer.gpus.filter(|there| gpus as usize > *there && !resources.spans())?;
         Some(Self::Gpus { asked: gpus, there })
     }

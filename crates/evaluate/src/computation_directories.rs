@@ -360,7 +360,7 @@ mod tests {
             thread::scope(|scope| {
                 let waiting = scope.spawn(|| {
                     let made = exports.directory(&slow, isolated).map(drop);
-                    // Lets the test go on if no thread has read it.
+                    // Lets the test continue if no thread has read it.
                     drop(File::options().read(true).write(true).open(&config));
                     made
                 });

@@ -196,7 +196,7 @@ pub(super) enum CallStep<'a> {
     Submit(Box<Running<'a>>, Box<Invocation>),
     /// It was executed; its outputs are to be flushed and published.
     Sealed(SealedCall<'a>),
-    /// It gathers a sweep. More points are known by now, and it waits for the outputs of the body at each.
+    /// It gathers a sweep. More points are known now, and it waits for the outputs of the body at each.
     Expand(PlanGrowth),
     /// It is suspended, and is to be looked at again in a while.
     Suspended(ResultName, SuspendedCall),

@@ -1,4 +1,5 @@
-//! An evaluation is a countdown: a call is ready when none of its inputs is pending, and counts down its dependents when it is over.
+//! An evaluation is a countdown: a call is ready when all its inputs are settled, and counts down its dependents when
+//! it is over.
 //!
 //! Threads process ready calls, submit executions, and seal outputs. Sealed calls go to the event loop, in the calling
 //! thread. It flushes and publishes many calls together while the threads work, and polls the calls that other runs
@@ -189,7 +190,7 @@ impl<'a> Countdown<'_, 'a> {
                 return self.advance(id, step);
             }
             CallStep::Ended(outcome) if outcome.how() == How::Away && self.is_wanted(id) => {
-                // Nobody could demand it before.
+                // No call could demand it before.
                 self.pending.demand(id);
                 self.complete_call(id, outcome);
                 self.scheduler.release(id);
@@ -232,7 +233,7 @@ impl<'a> Countdown<'_, 'a> {
         self.scheduler.release(id);
     }
 
-    /// Releases what a call has, and looks for it again.
+    /// Releases the resources of a call, and looks for it again.
     fn look_again(&self, id: CallId) {
         self.scheduler.release(id);
         self.scheduler.ready([id]);
@@ -295,7 +296,7 @@ impl<'a> Countdown<'_, 'a> {
         self.scheduler.fetch(fetched);
     }
 
-    /// Fetches outputs of the first of some calls, as many as at once. Those calls are found then.
+    /// Fetches outputs of the first of some calls, as many as fit at once. Then these calls are found.
     fn fetch(&self, calls: &[CallId]) {
         if self.evaluator.has_stopped() {
             self.scheduler.release(calls[0]);

@@ -188,7 +188,7 @@ pub enum How {
     NotStarted,
     /// It had begun, and was not over when the user asked to stop.
     Interrupted,
-    /// Nobody asked for its outputs.
+    /// Its outputs are not wanted.
     LeftOut,
 }
 

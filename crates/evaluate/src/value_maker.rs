@@ -427,7 +427,7 @@ pub(super) fn each_file(
 ///
 /// # Errors
 ///
-/// Fails if Git's data cannot be read, or with what the function returns. Fails at the end if the tree has an entry
+/// Fails if Git's data cannot be read, or with the error of the function. Fails at the end if the tree has an entry
 /// that a value cannot have, such as a link that leads out.
 pub fn export_tree(
     trees: &Trees,

@@ -287,7 +287,7 @@ impl<'a> Worker<'a> {
                 }
             }
         }
-        // Those of several runs take turns.
+        // The tickets of several runs take turns.
         state.waiting.sort_by_key(|it| std::cmp::Reverse(it.number));
         state.listed = Some(Instant::now());
         Ok(())
@@ -587,7 +587,7 @@ impl WorkerTime {
         self.life.map(|life| life.saturating_sub(self.began.elapsed()))
     }
 
-    /// Whether none is left.
+    /// Whether no call is left.
     pub(super) fn is_over(&self) -> bool {
         self.left().is_some_and(|left| left.is_zero())
     }

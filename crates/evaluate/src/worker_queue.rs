@@ -147,7 +147,7 @@ impl WorkerQueue {
         self.shared.changed.notify_all();
     }
 
-    /// Returns the next message that the user should see by now, each one once.
+    /// Returns the next message for the user, each one once.
     pub fn notice(&self) -> Option<String> {
         self.shared.lock().messages.take()
     }
@@ -178,7 +178,7 @@ impl QueueWatch {
         while self.await_tickets() {
             let began = Instant::now();
             pause = if self.read_answers(&mut read) { shortest } else { (pause * 2).min(longest) };
-            // Those of a thousand workers keep no processor busy.
+            // Looking for the answers of a thousand workers keeps no processor busy.
             pause = pause.max(began.elapsed());
             if checked.elapsed() > CHECK {
                 let is_served = self.check_workers(&mut read);

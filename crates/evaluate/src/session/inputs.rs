@@ -59,7 +59,7 @@ impl BoundTask {
     ///
     /// # Errors
     ///
-    /// Fails with what no points have, or if a sheet cannot be used.
+    /// Fails with the names and values that no points have, or if a sheet cannot be used.
     pub fn selecting(
         self,
         trees: &Trees,
@@ -280,7 +280,7 @@ pub fn check_trees(dir: &Path, task: &Task) -> Result<(), Error> {
 ///
 /// # Errors
 ///
-/// Fails with what no points have.
+/// Fails with the names and values that no points have.
 pub fn check_selection(plan: &Plan) -> Result<(), Error> {
     match plan.selection_faults() {
         faults if faults.is_empty() => Ok(()),

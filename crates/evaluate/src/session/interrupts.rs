@@ -307,7 +307,7 @@ impl InterruptibleExecutor {
         self.notices.follow(is_followed);
     }
 
-    /// Returns the next message about the storage that the user should see by now, each one once.
+    /// Returns the next message about the storage for the user, each one once.
     pub(super) fn storage_notice(&self, storage: &Storage) -> Option<String> {
         self.notices.next().or_else(|| self.notices.links(storage))
     }

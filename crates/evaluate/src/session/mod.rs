@@ -211,7 +211,7 @@ impl Session {
         self.execution.as_ref().and_then(InterruptibleExecutor::interrupted_by)
     }
 
-    /// Returns the next message on executions that the user should see by now, each one once.
+    /// Returns the next message about executions for the user, each one once.
     fn notice(&self) -> Option<String> {
         let execution = self.execution.as_ref()?;
         execution.storage_notice(&self.storage).or_else(|| match &self.queue {

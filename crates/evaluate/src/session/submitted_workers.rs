@@ -106,7 +106,7 @@ impl ScheduledWorkers {
         self.shared.scheduler.kind().reach
     }
 
-    /// Returns the next message that the user should see by now, each one once.
+    /// Returns the next message for the user, each one once.
     pub(super) fn notice(&self) -> Option<String> {
         let mut notices = self.shared.notices();
         (!notices.is_empty()).then(|| notices.remove(0))
@@ -126,7 +126,7 @@ impl Drop for ScheduledWorkers {
             }
             drop(thread.join());
         }
-        // Nobody asks for these any more.
+        // The caller does not ask for these any more.
         for notice in self.shared.notices().drain(..) {
             (self.frontend.notify)(&notice);
         }
@@ -150,7 +150,7 @@ struct WorkerDriver {
 }
 
 impl WorkerDriver {
-    /// Carries out the pool's actions until the run is over, and then until none is left.
+    /// Carries out the pool's actions until the run is over, and then until no action is left.
     fn drive(mut self, closed: &Receiver<()>) {
         let mut pause = Duration::ZERO;
         while closed.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
