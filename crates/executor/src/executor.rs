@@ -80,8 +80,8 @@ pub trait Executor: Send + Sync {
         Offer::default()
     }
 
-    /// Whether it takes invocations that are to be isolated; it refuses them otherwise. It does unless that is not wanted, or its
-    /// host has no namespaces: what fails for another reason takes no isolation away.
+    /// Whether it takes invocations that are to be isolated; it refuses them otherwise. It takes them unless isolation
+    /// is not wanted, or its host has no namespaces: another failure does not turn isolation off.
     fn isolates(&self) -> bool {
         false
     }
@@ -524,7 +524,8 @@ const SIGNALLED: u8 = 128;
 const LAST_SIGNAL: u8 = 64;
 /// The status of one that was killed: by a launcher when another one has failed, or for lack of memory.
 const KILLED: u8 = SIGNALLED + 9;
-/// Those of tasks that were asked to end by HUP, INT or TERM: by a launcher when another one has failed, or by a stranger.
+/// The statuses of tasks that were asked to end by HUP, INT or TERM: by a launcher when another one has failed, or by a
+/// stranger.
 const ASKED: [u8; 3] = [SIGNALLED + 1, SIGNALLED + 2, SIGNALLED + 15];
 
 /// The exit statuses of tasks, by their numbers, as a shell has them: 128 and the number of a signal for one that was

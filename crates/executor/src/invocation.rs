@@ -1,4 +1,5 @@
-//! One execution, as an executor is asked for it: its program, its files, which must still be those that were verified, and its log.
+//! One execution, as an executor is asked for it: its program, its files, which must still be the verified ones, and
+//! its log.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -16,8 +17,7 @@ use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, lstat, open, openat};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
-/// One execution, as an executor is asked for it. All paths but those that `access` grants are in the
-/// storage.
+/// One execution, as an executor is asked for it. All paths are in the storage, except paths that `access` grants.
 #[derive(Clone, Debug)]
 pub struct Invocation {
     /// The name of the call, and of its lease.

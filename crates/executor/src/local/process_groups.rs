@@ -189,12 +189,12 @@ impl Orphans {
         true
     }
 
-    /// Kills everybody who is left, and their orphans.
+    /// Kills all remaining orphans, and their orphans.
     pub(super) fn kill_all(&self) {
         let begin = Instant::now();
         while let Some(left) = self.reap().filter(|left| !left.is_empty()) {
             for pid in left {
-                // Nobody reaps at the same time, so the number is still its own.
+                // No other thread reaps at the same time, so the number is still its own.
                 let _gone = kill_process(pid, Signal::KILL);
             }
             if begin.elapsed() > GRACE {

@@ -1,5 +1,5 @@
-//! Tasks that the launcher of a cluster starts, in sandboxes. Those of one execution on one host share a sandbox: they see each other's
-//! processes and shared memory, as MPI wants it, and the network of the host.
+//! Tasks that the launcher of a cluster starts, in sandboxes. Tasks of one execution on one host share a sandbox: they
+//! see each other's processes and shared memory, as MPI wants it, and the network of the host.
 //!
 //! Each task is this program, started again with a hidden argument. The first one on a host forks a *holder*, which prepares namespaces as
 //! a launcher does, and hands them to all tasks. Each task enters them, and forks a process that becomes `exec`: so `exec` has the

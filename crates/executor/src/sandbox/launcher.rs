@@ -155,7 +155,7 @@ fn serve_requests(root: &PreparedRoot, alone: bool) -> Result<(), ProcessEnd> {
         match others {
             None => {
                 send(&Reply::Used(used));
-                // Nobody waits for that.
+                // No execution waits for that.
                 is_used = network.as_ref().is_some_and(|network| !network.is_unused());
             }
             Some(others) => {

@@ -13,7 +13,7 @@ use ce_model::access::{Access, Rule};
 /// Paths under which every execution has something of its own.
 const OWN: [&str; 4] = ["/proc", COMPUTATION, INPUTS, OUTPUTS];
 
-/// Private memory of each execution, regardless of what the host has under this name.
+/// Private memory of each execution, regardless of the host's directory of this name.
 const MEMORY: &str = "/dev/shm";
 
 /// The names below `/dev` that every execution has.

@@ -4,10 +4,10 @@
 //! mount. The mounts of an execution's files, and its private memory, are replaced before the next one begins, while no
 //! process is there. The IPC namespace is replaced if anything was ever made in it.
 //!
-//! The spawner is a process that starts executions in them by `posix_spawn`, which copies no memory, as a fork does. It is the user that
-//! executions are, without any privilege, in the namespaces that they share. But it is outside of their process
-//! namespace, in which only its children are: none of them can see it, or send it a signal. It is never in any state but that in which it
-//! began: an execution changes only its own.
+//! The spawner is a process that starts executions in them by `posix_spawn`, which copies no memory, as a fork does. It
+//! runs as the user of executions, without any privilege, in the namespaces that they share. But it is outside of their
+//! process namespace, in which only its children are: they cannot see it, or send it a signal. Its own state never
+//! changes: an execution changes only its own.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
@@ -353,7 +353,7 @@ fn enter_namespaces(
         .map_err(at("enter namespaces", ""))?;
     join(mounts)?;
     nobody.map_or(SandboxUser::Own, SandboxUser::Nobody).assume()?;
-    // A change of the user would take it back. If the launcher has ended by now, no answer comes.
+    // A change of the user would take it back. If the launcher has ended, no answer comes.
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(at("follow the launcher", ""))
 }
 

@@ -240,7 +240,7 @@ impl<'a> SandboxUser<'a> {
 pub(super) enum InsideUser {
     /// The user that the process is.
     Same,
-    /// Nobody outside.
+    /// The user nobody outside.
     Nobody,
     /// Root outside, with rights over root's files only.
     Root,

@@ -55,7 +55,7 @@ pub struct SchedulerKind {
 
 /// A scheduler, which starts workers.
 ///
-/// Each method executes programs, and takes as long as these do. So none of them may be called from the main thread, whose
+/// Each method executes programs, and takes as long as these do. So they must not be called from the main thread, whose
 /// children are taken for orphans of executions. [`interrupt`](Self::interrupt) ends a call from another thread.
 pub trait BatchScheduler: Send + Sync {
     /// Returns its kind.
@@ -145,7 +145,7 @@ pub struct Setting<'a> {
 pub struct SettingError {
     /// The word for the scheduler.
     pub scheduler: &'static str,
-    /// The name after that of the scheduler.
+    /// The name after the scheduler's name.
     pub key: String,
     /// The text.
     pub value: String,
@@ -227,7 +227,8 @@ impl WorkerSettings {
     /// The least time between two questions to the scheduler that a user may set.
     pub const SHORTEST_INTERVAL: Duration = Duration::from_secs(2);
 
-    /// Takes in a setting. The prologue is a list, which an empty text empties. `others` are the names of the scheduler's own settings.
+    /// Applies a setting. The prologue is a list, which an empty text empties. `others` are the names of the
+    /// scheduler's own settings.
     pub(crate) fn set(
         &mut self,
         key: &str,

@@ -141,7 +141,7 @@ impl Allocation {
             "--input=none".to_owned(),
             "--label".to_owned(),
         ];
-        // Those of the call come first: what both name is as CompEval has it.
+        // The options of the call come first: CompEval's later ones override them.
         let own = span.launcher.iter().flat_map(TaskLauncher::options).map(str::to_owned);
         words.extend(own.chain(nodes).chain(options).map(OsString::from));
         words.push(chdir);

@@ -24,7 +24,7 @@ const FATAL: &str = "fatal:";
 
 /// The Slurm of this host.
 ///
-/// Each method starts programs, and takes as long as these do. So none of them may be called from the main thread, whose
+/// Each method starts programs, and takes as long as these do. So they must not be called from the main thread, whose
 /// children are taken for orphans of executions. [`interrupt`](Self::interrupt) ends a call from another thread.
 #[derive(Debug, Default)]
 pub struct Slurm {
@@ -140,7 +140,7 @@ impl Slurm {
         id.ok_or(SlurmError::Answer { program: "squeue", text })
     }
 
-    /// Returns the steps of a job that are not over, without those that Slurm itself has made, such as its script.
+    /// Returns the steps of a job that are not over, without steps that Slurm itself has made, such as its script.
     ///
     /// # Errors
     ///

@@ -136,7 +136,7 @@ impl JobArray {
         !self.is_submitting && self.workers.iter().any(|worker| worker.state.is_unknown())
     }
 
-    /// Takes in an answer. Returns whether it told something new.
+    /// Processes an answer. Returns whether it was new.
     pub(super) fn answered<'a>(
         &mut self,
         now: Duration,

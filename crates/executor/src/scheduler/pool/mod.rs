@@ -121,7 +121,8 @@ impl WorkerPool {
         }
     }
 
-    /// Takes in the result of a submission. One that failed may have been accepted, so the scheduler is asked before anything else.
+    /// Processes the result of a submission. One that failed may have been accepted, so the scheduler is asked before
+    /// anything else.
     pub fn submitted(
         &mut self,
         now: Duration,
@@ -189,7 +190,7 @@ impl WorkerPool {
         self.polling.answered(now, is_new);
     }
 
-    /// Takes in the result of cancelling jobs.
+    /// Processes the result of cancelling jobs.
     pub fn cancelled(
         &mut self,
         now: Duration,
