@@ -1,5 +1,6 @@
-//! Attributes of files and directories that are not part of a value: owner, mode, flags, extended attributes, access control lists and
-//! times. Sealing replaces the attributes that a computation has set by those of this run, so a reader sees only the value.
+//! Attributes of files and directories that are not part of a value: owner, mode, flags, extended attributes, access
+//! control lists and times. Sealing replaces the attributes that a computation has set by this run's, so a reader sees
+//! only the value.
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

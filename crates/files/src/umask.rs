@@ -109,7 +109,7 @@ fn uses() -> MutexGuard<'static, Uses> {
 ///
 /// # Errors
 ///
-/// Those of [`std::fs::create_dir`].
+/// Fails like [`std::fs::create_dir`].
 pub fn create_dir(path: impl AsRef<Path>) -> io::Result<()> {
     DirBuilder::new().mode(for_user(0o777)).create(path)
 }
@@ -118,7 +118,7 @@ pub fn create_dir(path: impl AsRef<Path>) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// Those of [`std::fs::create_dir_all`].
+/// Fails like [`std::fs::create_dir_all`].
 pub fn create_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(for_user(0o777)).create(path)
 }
@@ -127,7 +127,7 @@ pub fn create_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// Those of [`std::fs::create_dir`].
+/// Fails like [`std::fs::create_dir`].
 pub fn create_private_dir(path: impl AsRef<Path>) -> io::Result<()> {
     DirBuilder::new().mode(0o700).create(path)
 }
@@ -136,7 +136,7 @@ pub fn create_private_dir(path: impl AsRef<Path>) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// Those of [`std::fs::create_dir_all`].
+/// Fails like [`std::fs::create_dir_all`].
 pub fn create_private_dirs(path: impl AsRef<Path>) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
@@ -152,7 +152,7 @@ pub fn new_file() -> OpenOptions {
 ///
 /// # Errors
 ///
-/// Those of [`std::fs::write`].
+/// Fails like [`std::fs::write`].
 pub fn write(path: impl AsRef<Path>, contents: impl AsRef<[u8]>) -> io::Result<()> {
     let mut file = new_file().write(true).create(true).truncate(true).open(path)?;
     file.write_all(contents.as_ref())
