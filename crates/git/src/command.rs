@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Variables by which Git tells a hook, or another program that it starts, of its repository: `git rev-parse
+/// Variables by which Git passes its repository to a hook, or another program that it starts: `git rev-parse
 /// --local-env-vars`, and variables that affect how one is found or written. They must not lead to, or change, another
 /// repository.
 ///

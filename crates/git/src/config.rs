@@ -332,7 +332,7 @@ impl Config {
         self.number("require")
     }
 
-    /// All texts of a subsection. Those of one key are in the order in which Git reads them.
+    /// All texts of a subsection. Texts of one key are in the order in which Git reads them.
     pub fn subsection(&self, name: &str) -> Vec<ConfigEntry> {
         let snapshot = self.repository.config_snapshot();
         let sections = snapshot.plumbing().sections_by_name(SECTION).into_iter().flatten();

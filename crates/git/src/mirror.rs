@@ -223,7 +223,7 @@ impl Mirror {
         from(id).is_ok_and(|id| self.repository.has_object(id))
     }
 
-    /// Those of these objects that are not here. Packs that were added meanwhile are looked for once, not for each.
+    /// The ones of these objects that are not here. Packs that were added meanwhile are looked for once, not for each.
     fn missing(&self, ids: &[ObjectId]) -> Result<Vec<gix::ObjectId>, MirrorError> {
         let ids: GitResult<Vec<_>> = ids.iter().map(from).collect();
         let mut ids = ids.map_err(|source| self.own(source))?;

@@ -182,7 +182,7 @@ impl<'a> PackWriter<'a> {
         }
         let (hash, version) = (self.repository.object_hash(), pack::data::Version::V2);
         let count = u32::try_from(entries.len())?;
-        // Each object goes once it is in the pack.
+        // Each object is dropped once it is in the pack.
         let mut entries = entries.into_iter();
         let parts = std::iter::from_fn(|| {
             let part: Vec<output::Entry> = entries.by_ref().take(PART).collect();

@@ -46,7 +46,7 @@ impl WorkflowUse {
 pub(crate) struct WorkflowUses {
     /// The computations that are called, as they are written, and where their inputs may come from.
     computations: HashMap<Box<str>, OpenInputs>,
-    /// The contents of texts and levels; those with braces are patterns.
+    /// The contents of texts and levels; texts with braces are patterns.
     texts: HashSet<Box<str>>,
     text_patterns: HashSet<Box<str>>,
     members: HashSet<Box<str>>,
