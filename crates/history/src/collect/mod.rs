@@ -112,7 +112,7 @@ pub struct Group<'a> {
     pub candidates: Vec<&'a Candidate<'a>>,
 }
 
-/// Groups candidates by the tasks that have used them, sorted. Those of no recorded job come last.
+/// Groups candidates by the tasks that have used them, sorted. Candidates of no recorded job come last.
 pub fn groups<'a>(history: &'a History, candidates: &'a [Candidate<'a>]) -> Vec<Group<'a>> {
     let mut jobs: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
     for (entry, record) in history.results() {
@@ -299,7 +299,7 @@ fn take_away_in_batches(
 
 /// Takes results away, unless they are in use. Reports the fate of each.
 ///
-/// The gate is closed for the moves, and for looking what has come into use since the last look.
+/// The gate is closed for the moves, and for reading which results have come into use since the last look.
 fn take_away(
     in_use: &mut InUse<'_>,
     mut removals: Vec<Removal<'_>>,
@@ -322,7 +322,7 @@ fn take_away(
     stays = settle(&removals, in_use)?;
     for (one, stays) in removals.into_iter().zip(stays) {
         let entry = one.entry().clone();
-        // Those before it may have taken long to remove.
+        // Removing the ones before it may have taken long.
         let stays = stays || one.may_be_pinned() && one.is_pinned()?;
         if stays || !is_held {
             one.restore()?;
@@ -371,7 +371,7 @@ pub(super) struct InUse<'a> {
 }
 
 impl<'a> InUse<'a> {
-    /// Reads what is in use now, after the records of some results were removed.
+    /// Reads the results in use, after the records of some results were removed.
     pub(super) fn read(
         storage: &'a Storage,
         history: &'a History,
@@ -388,7 +388,7 @@ impl<'a> InUse<'a> {
         self.roots
     }
 
-    /// Adds what has come into use since the last look. Returns whether anything has.
+    /// Adds results that have come into use since the last look. Returns whether there are any.
     pub(super) fn update(&mut self) -> Result<bool, StorageError> {
         let before = self.roots.count();
         // A run that ends now has recorded everything before its announcements go.

@@ -3,8 +3,8 @@
 //!
 //! A run asks for a call: a computation of its commit, with inputs that its workflow supplies. Here no run asks, so the
 //! question is whether one could: the computation and its tree are in a reachable commit, and each input is a text or a
-//! file of a reachable commit, what a user may give, or the output of a result that stays. Then the same rule decides:
-//! [`Takeover::serves`], and [`choose_result`] chooses among the results that stand for one call.
+//! file of a reachable commit, a value that a user may give, or the output of a result that stays. Then the same rule
+//! decides: [`Takeover::serves`], and [`choose_result`] chooses among the results that stand for one call.
 
 use std::collections::{HashMap, HashSet};
 use std::mem;

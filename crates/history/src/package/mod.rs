@@ -607,7 +607,7 @@ impl Definitions {
         Self { task, ..Self::default() }
     }
 
-    /// Those of outputs, calls and tables.
+    /// The definitions of outputs, calls and tables.
     fn from_job(
         storage: &Storage,
         history: &History,

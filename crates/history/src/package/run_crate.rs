@@ -170,8 +170,8 @@ impl<'a> RunCrate<'a> {
         Some(remote).filter(|_| Snapshot::open(&self.top, commit).is_ok())
     }
 
-    /// Whether a call of the job was executed in this storage. If none was, the job was pulled, and who made its tables
-    /// and when is unknown here.
+    /// Whether a call of the job was executed in this storage. If no call was, the job was pulled, and who made its
+    /// tables and when is unknown here.
     fn is_own(&self) -> bool {
         self.job.calls.iter().any(|call| {
             let subject = Entry::of_short(call).and_then(|it| self.history.subject(&it.file(0)));
