@@ -110,7 +110,7 @@ impl AttesterStances {
         recorded: &[Digest],
         outputs: Option<&[Digest]>,
     ) {
-        // Anybody may invent kinds.
+        // Any user may invent kinds.
         let kind = kind.filter(|_| attester != Attester::Unsigned);
         let of_kind = kind.map(|kind| self.of_kind.entry(kind.clone()).or_default());
         let of_attester = self.of_attester.entry(attester).or_default();

@@ -233,7 +233,7 @@ pub enum RefusedFor {
         /// The number that is required.
         required: usize,
     },
-    /// Nobody attests tables.
+    /// Tables are never attested.
     Table,
     /// It was revoked.
     Revoked {

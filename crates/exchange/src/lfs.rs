@@ -248,8 +248,8 @@ impl LargeUploads {
         self.staged.get(&large_name(&file.digest))
     }
 
-    /// Those of some values whose objects the store of the repository has lost. Only a store on this host is looked into: a server
-    /// would have to be asked for all of them at each push.
+    /// The values whose objects the store of the repository has lost. Only a store on this host is looked into: a
+    /// server would have to be asked for all of them at each push.
     ///
     /// An object on which new results rely is read, and compared with its pointer, which takes less than the copy that they would need
     /// otherwise: about a second for a GiB. Of the others, the size has to do, or each push would read the whole store.
@@ -595,8 +595,7 @@ impl LargeSource {
         Ok(Self { remote, store, place, scratch: None, failed: None })
     }
 
-    /// Fetches objects, in place of those that were fetched last, until it is to be stopped. Some of them may be
-    /// missing there.
+    /// Fetches objects, in place of the previous ones, until it is to be stopped. Some of them may be missing there.
     ///
     /// # Errors
     ///
@@ -657,7 +656,7 @@ pub(super) fn pointer_of(
     Ok(is_recorded.then(|| LfsPointer { oid: digits(copy.sha256), size: copy.size }))
 }
 
-/// Those of these objects that a repository has: each is fetched, and compared with its pointer.
+/// The ones of these objects that a repository has: each is fetched, and compared with its pointer.
 pub(super) fn stored_objects(
     storage: &Storage,
     mirror: &Mirror,

@@ -171,7 +171,7 @@ pub enum ResultsError {
         /// The cause.
         source: io::Error,
     },
-    /// Nobody knows whose keys were revoked.
+    /// The revoked keys are unknown.
     #[error("the file of revoked keys {} cannot be read", path.display())]
     RevokedKeys {
         /// The file.

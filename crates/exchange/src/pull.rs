@@ -481,7 +481,7 @@ impl NewResult {
         self.files.iter().map(|it| stored_size(&it.file.digest)).sum()
     }
 
-    /// The contents of its files, in order. Those of a file that is larger than recorded are empty.
+    /// The contents of its files, in order. Empty for a file that is larger than recorded.
     pub(super) fn contents(&self, mirror: &Mirror) -> Result<Vec<Vec<u8>>, MirrorError> {
         self.files.iter().map(|file| file.contents(mirror)).collect()
     }

@@ -46,7 +46,7 @@ pub enum PushedLogs {
     /// None.
     #[default]
     None,
-    /// Those of isolated executions.
+    /// Logs of isolated executions.
     Isolated,
     /// All.
     All,
@@ -164,7 +164,7 @@ pub struct LeftOut {
 /// The reason why a result is not pushed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Withheld {
-    /// Nobody knows how it was made.
+    /// It is unknown how it was made.
     Adopted,
     /// No commit has its computation.
     Dirty,

@@ -1,7 +1,8 @@
 //! The history of results: what each commit adds, who has signed it, and whose signatures count.
 //!
-//! A commit vouches for what it adds to the join of its parents. So one that only joins others needs no signature: each
-//! side vouches for its own. A commit does not vouch for removals or replacements of present files, except by joining.
+//! A commit vouches for its additions to the join of its parents. So one that only joins others needs no signature:
+//! each side vouches for its own. A commit does not vouch for removals or replacements of present files, except by
+//! joining.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -177,7 +178,7 @@ impl SignedHistory {
     }
 }
 
-/// Those commits that lead to a tip: what others have left out since does not vouch for anything.
+/// The commits that lead to a tip: a commit that others have left out since vouches for nothing.
 fn leading_to(tip: &ObjectId, commits: Vec<JudgedCommit>) -> Vec<JudgedCommit> {
     let mut leading = HashSet::from([tip.clone()]);
     // Each commit comes after its parents.
