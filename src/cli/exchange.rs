@@ -303,9 +303,9 @@ impl Tool for Pull {
         let request = PullRequest { limit: self.limit, trust, dry: self.dry_run, progress };
         let is_silent = self.json || self.quiet;
         let outcome = if is_silent {
-            pull(&storage, (&mirror, &branch), &request)
+            pull(&storage, &mirror, &branch, &request)
         } else {
-            exchanging(&request.progress, || pull(&storage, (&mirror, &branch), &request))
+            exchanging(&request.progress, || pull(&storage, &mirror, &branch, &request))
         };
         let is_refused = !outcome.as_ref().is_ok_and(Pulled::is_complete);
         // What was made in vain is not remembered, and does not stay.

@@ -237,8 +237,8 @@ impl ExportResults {
             None => vec![(README, readme)],
         };
         if run_crate.is_some() && !self.run_crate.allow_secrets {
-            let (records, crated) = ((storage, &history), (&package, &texts[..]));
-            let found = Secrets::of_environment().find_in_package(records, crated, stop)?;
+            let secrets = Secrets::of_environment();
+            let found = secrets.find_in_package(storage, &history, &package, &texts, stop)?;
             if !found.is_empty() && !stop.load(Ordering::Relaxed) {
                 return Err(PackageError::Secret(found).into());
             }

@@ -317,7 +317,8 @@ impl Evidence {
     pub(super) fn attested(
         &self,
         trust: &Trust,
-        (call, owner): (&Blake3, &str),
+        call: &Blake3,
+        owner: &str,
         outputs: &[Digest],
     ) -> Attested {
         let mut attested = AttesterStances::default();

@@ -35,7 +35,8 @@ impl<'a> Beliefs<'a> {
     /// too.
     pub(super) fn judge(
         storage: &Storage,
-        (mirror, finder): (&'a Mirror, &mut Finder<'_>),
+        mirror: &'a Mirror,
+        finder: &mut Finder<'_>,
         tip: &ObjectId,
         settings: &TrustSettings,
     ) -> Result<Self, ResultsError> {
@@ -75,7 +76,7 @@ impl<'a> Beliefs<'a> {
             (Record::Call(call), required) => {
                 let (path, call) = (entry.record(), call_identity(call));
                 let attested =
-                    self.evidence.attested(&self.trust, (&call, owner(&path)), &record.outputs());
+                    self.evidence.attested(&self.trust, &call, owner(&path), &record.outputs());
                 if attested.by.agreeing.len() >= required {
                     Ok(())
                 } else {

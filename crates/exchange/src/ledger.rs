@@ -267,7 +267,8 @@ pub(super) fn add_evidence(
     storage: &Storage,
     mirror: &Mirror,
     there: &mut Finder<'_>,
-    (writer, files): (&mut Option<PackWriter<'_>>, &mut UnwrittenTree),
+    writer: &mut Option<PackWriter<'_>>,
+    files: &mut UnwrittenTree,
     is_signed: bool,
 ) -> Result<usize, ResultsError> {
     let (ledger, mut lacking) = (storage.ledger(), 0);

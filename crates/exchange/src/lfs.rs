@@ -288,7 +288,8 @@ impl LargeUploads {
         &mut self,
         storage: &Storage,
         files: &[&ExpectedFile],
-        (secrets, progress): (Option<&Secrets>, &ExchangeProgress),
+        secrets: Option<&Secrets>,
+        progress: &ExchangeProgress,
     ) -> Result<(), ResultsError> {
         let mut names = HashSet::new();
         let new = files.iter().filter(|file| {

@@ -51,7 +51,8 @@ fn part() -> usize {
 /// Pulls the results of a repository, as they were listed, into a storage.
 pub fn pull(
     storage: &Storage,
-    (mirror, branch): (&Mirror, &ResultsBranch),
+    mirror: &Mirror,
+    branch: &ResultsBranch,
     request: &PullRequest,
 ) -> Result<Pulled, ResultsError> {
     let progress = &request.progress;
@@ -62,7 +63,7 @@ pub fn pull(
     let Some((tip, tree)) = branch.tip.clone().zip(branch.tree(mirror)?) else { return Ok(pulled) };
     // A finder keeps all that it has read until it is dropped.
     let finder = || Finder::new(mirror, Some(tree.clone()));
-    let beliefs = Beliefs::judge(storage, (mirror, &mut finder()), &tip.id, &request.trust)?;
+    let beliefs = Beliefs::judge(storage, mirror, &mut finder(), &tip.id, &request.trust)?;
     let candidates = candidates(storage, &mut finder(), request, &beliefs, &mut pulled)?;
     let mut finder = finder();
     pulled.removed = beliefs.removed(&mut finder)?;
@@ -126,7 +127,7 @@ fn publish(
         } else {
             None
         };
-        publish_calls(storage, mirror, batch, source, request.sizes().0, pulled)?;
+        publish_calls(storage, mirror, batch, source, request.limits().git, pulled)?;
         progress.advance(batch.len());
         rest = later;
     }
@@ -302,11 +303,20 @@ pub struct PullRequest {
 }
 
 impl PullRequest {
-    /// The greatest sizes of a file in Git and of a Git LFS object, in bytes.
-    fn sizes(&self) -> (u64, u64) {
+    /// The greatest sizes of the files that are pulled.
+    fn limits(&self) -> SizeLimits {
         let limit = self.limit.unwrap_or(DEFAULT_LIMIT);
-        (limit.min(MAX_LIMIT), limit)
+        SizeLimits { git: limit.min(MAX_LIMIT), object: limit }
     }
+}
+
+/// The greatest sizes of the files that are pulled, in bytes.
+#[derive(Clone, Copy)]
+struct SizeLimits {
+    /// The greatest size of a file in Git.
+    git: u64,
+    /// The greatest size of a Git LFS object.
+    object: u64,
 }
 
 /// The summary of a pull, or of its dry run. As JSON: doc/schema/output.json describes the fields.
@@ -514,7 +524,7 @@ pub(super) fn candidates(
             None => HereAs::Absent,
             Some(true)
                 if matches!(&entry, Entry::Call(name) if marked.contains(name))
-                    && brings(storage, finder, &entry, request.sizes())? =>
+                    && brings(storage, finder, &entry, request.limits())? =>
             {
                 HereAs::Away
             }
@@ -588,10 +598,10 @@ fn new_results(
         // All other outputs of a job are outputs of its calls.
         let is_job = matches!(record, Record::Job(_));
         let files = if is_job { record.literals() } else { files };
-        match in_repository(finder, files, request.sizes())? {
+        match in_repository(finder, files, request.limits())? {
             Ok(mut files) => {
                 if is_job {
-                    files.extend(own_outputs(finder, &entry, &record, request.sizes())?);
+                    files.extend(own_outputs(finder, &entry, &record, request.limits())?);
                 }
                 let log = log(finder, beliefs, &entry, pulled)?;
                 new.push(NewResult { entry, record, files, log, is_away: false });
@@ -616,12 +626,12 @@ fn own_outputs(
     finder: &mut Finder<'_>,
     job: &Entry,
     record: &Record,
-    sizes: (u64, u64),
+    limits: SizeLimits,
 ) -> Result<Vec<FoundFile>, MirrorError> {
     let mut found = Vec::new();
     for OwnOutput { file, input } in job.own_outputs(record) {
         let Some(name) = input else { continue };
-        let there = in_repository(finder, vec![file], sizes)?.unwrap_or_default();
+        let there = in_repository(finder, vec![file], limits)?.unwrap_or_default();
         let there = there.into_iter().filter(|it| !it.is_large);
         found.extend(there.map(|it| FoundFile { file: it.file.named(name.clone()), ..it }));
     }
@@ -676,13 +686,13 @@ fn brings(
     storage: &Storage,
     finder: &mut Finder<'_>,
     entry: &Entry,
-    sizes: (u64, u64),
+    limits: SizeLimits,
 ) -> Result<bool, ResultsError> {
     let RecordState::Valid(record) = storage.records().read_entry(entry)? else { return Ok(false) };
     let files = record.shared().map(|shared| entry.expected_files(&shared)).unwrap_or_default();
     for file in &files {
         if !storage.has(&file.name)? {
-            return Ok(in_repository(finder, files, sizes)?.is_ok());
+            return Ok(in_repository(finder, files, limits)?.is_ok());
         }
     }
     Ok(false)
@@ -692,22 +702,26 @@ fn brings(
 fn in_repository(
     finder: &mut Finder<'_>,
     files: Vec<ExpectedFile>,
-    (limit, large_limit): (u64, u64),
+    limits: SizeLimits,
 ) -> Result<Result<Vec<FoundFile>, RefusedFor>, MirrorError> {
     let mut found = Vec::with_capacity(files.len());
     for file in files {
         let bytes = stored_size(&file.digest);
         let pointer = match finder.file(&place(&file))? {
-            Some(id) if bytes <= limit => {
+            Some(id) if bytes <= limits.git => {
                 found.push(FoundFile { file, id, is_large: false });
                 continue;
             }
             _ => finder.file(&large_name(&file.digest))?,
         };
         match pointer {
-            Some(id) if bytes <= large_limit => found.push(FoundFile { file, id, is_large: true }),
-            Some(_) => return Ok(Err(RefusedFor::Large { bytes, limit: large_limit })),
-            None if bytes > limit => return Ok(Err(RefusedFor::Large { bytes, limit })),
+            Some(id) if bytes <= limits.object => {
+                found.push(FoundFile { file, id, is_large: true })
+            }
+            Some(_) => return Ok(Err(RefusedFor::Large { bytes, limit: limits.object })),
+            None if bytes > limits.git => {
+                return Ok(Err(RefusedFor::Large { bytes, limit: limits.git }));
+            }
             None => return Ok(Err(RefusedFor::Absent)),
         }
     }

@@ -40,11 +40,12 @@ pub fn push(
     let mut there = Finder::new(mirror, base.clone());
     let set = lfs::setting(mirror, &mut there, request.lfs.is_some())?;
     let lfs = request.lfs.or(set);
-    let mut selection = Selection::from_storage(storage, mirror, &mut there, (request, lfs))?;
+    let mut selection = Selection::from_storage(storage, mirror, &mut there, request, lfs)?;
     selection.pushed.lfs = lfs;
     selection.pushed.is_set = lfs != set;
-    let written = (&mut selection.writer, &mut selection.files);
-    selection.pushed.ledger = add_evidence(storage, mirror, &mut there, written, request.sign)?;
+    let Selection { writer, files, .. } = &mut selection;
+    let evidence = add_evidence(storage, mirror, &mut there, writer, files, request.sign)?;
+    selection.pushed.ledger = evidence;
     let Selection { writer, files, compared, ledger, jobs, mut pushed, mut large, .. } = selection;
     drop(there);
     let objects = large.as_ref().map(|it| (it.objects, it.bytes));

@@ -66,7 +66,8 @@ impl<'a> Selection<'a> {
         storage: &'a Storage,
         mirror: &'a Mirror,
         there: &mut Finder<'_>,
-        (request, lfs): (&PushRequest, Option<u64>),
+        request: &PushRequest,
+        lfs: Option<u64>,
     ) -> Result<Self, ResultsError> {
         let revocations = storage.revocations().index()?;
         let entries = Survey::new(storage).entries()?;
@@ -241,8 +242,8 @@ impl<'a> Selection<'a> {
         if is_same && there.find(&name.log())?.is_some() {
             return Ok(());
         }
-        let limits = (self.logs, self.sizes.limit);
-        match shared_log(self.storage, (name, call), limits, self.secrets.as_ref())? {
+        let Self { storage, logs, secrets, sizes, .. } = self;
+        match shared_log(storage, name, call, *logs, sizes.limit, secrets.as_ref())? {
             None => Ok(()),
             Some(Err(why)) => {
                 self.leave_out(name.log(), why);
@@ -364,7 +365,7 @@ impl<'a> Selection<'a> {
         }
         let bytes = files.iter().map(|file| stored_size(&file.digest)).sum();
         progress.begin_bytes("copying large results", bytes);
-        large.stage(self.storage, &files, (self.secrets.as_ref(), progress))?;
+        large.stage(self.storage, &files, self.secrets.as_ref(), progress)?;
         for file in lost {
             match large.staged(file).map(|staged| staged.pointer(file)) {
                 Some(Err(why)) => {
@@ -395,7 +396,7 @@ impl<'a> Selection<'a> {
             return Ok(false);
         }
         let progress = ExchangeProgress::default();
-        large.stage(self.storage, &[file], (self.secrets.as_ref(), &progress))?;
+        large.stage(self.storage, &[file], self.secrets.as_ref(), &progress)?;
         Ok(true)
     }
 
@@ -615,8 +616,10 @@ fn marker(entry: &Entry) -> Option<String> {
 /// Returns the log of a call, if it has printed anything, or why it stays here.
 fn shared_log(
     storage: &Storage,
-    (name, call): (&ResultName, &CallRecord),
-    (logs, limit): (PushedLogs, u64),
+    name: &ResultName,
+    call: &CallRecord,
+    logs: PushedLogs,
+    limit: u64,
     secrets: Option<&Secrets>,
 ) -> Result<Option<Result<Vec<u8>, Withheld>>, StorageError> {
     let Some(bytes) = storage.logs().log_size(name)?.filter(|bytes| *bytes > 0) else {

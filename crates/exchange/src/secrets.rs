@@ -103,8 +103,10 @@ impl Secrets {
     /// Fails if the storage cannot be read.
     pub fn find_in_package(
         &self,
-        (storage, history): (&Storage, &History),
-        (package, texts): (&Package, &[(&str, String)]),
+        storage: &Storage,
+        history: &History,
+        package: &Package,
+        texts: &[(&str, String)],
         stop: &AtomicBool,
     ) -> Result<Vec<BadFile>, StorageError> {
         let bad =
