@@ -120,7 +120,8 @@ impl CrateArgs {
     /// The crate of a job, if one is wanted.
     fn find_crate<'a>(
         &self,
-        records: (&'a Storage, &'a History),
+        storage: &'a Storage,
+        history: &'a History,
         result: Subject<'a>,
     ) -> Result<Option<RunCrate<'a>>, CrateError> {
         if !self.wanted {
@@ -132,7 +133,7 @@ impl CrateArgs {
             authors: self.author.clone(),
             publisher: self.publisher.clone(),
         };
-        RunCrate::from_job(records, result, facts, attribution).map(Some)
+        RunCrate::from_job(storage, history, result, facts, attribution).map(Some)
     }
 }
 
@@ -210,7 +211,7 @@ impl ExportResults {
         for result in results {
             let subject = packer.find(&result.display().to_string())?;
             let subject = if self.run_crate.wanted { job_of(&history, subject) } else { subject };
-            run_crate = self.run_crate.find_crate((storage, &history), subject)?;
+            run_crate = self.run_crate.find_crate(storage, &history, subject)?;
             if run_crate.is_some() {
                 packer.add_inputs(subject, self.run_crate.inputs)?;
             }
@@ -243,7 +244,7 @@ impl ExportResults {
                 return Err(PackageError::Secret(found).into());
             }
         }
-        package.write(storage, (&self.dir, self.kind()), &texts, stop)?;
+        package.write(storage, &self.dir, self.kind(), &texts, stop)?;
         Ok(package)
     }
 
@@ -306,7 +307,7 @@ impl Tool for CiteResult {
         let fault = fault.filter(Defect::is_harm);
         let attestations = Attestations::read(storage)?;
         let published = |record: &CallRecord| attestations.first_published(record);
-        let cited = Citation::describe((storage, &history, &published), subject)?;
+        let cited = Citation::describe(storage, &history, &published, subject)?;
         let cited = cited.with_repository(Path::new("."))?;
         let format = match self.format {
             FormatName::Text => CitationFormat::Text,

@@ -8,7 +8,7 @@ use ce_model::name::ComputationName;
 use ce_model::shared_text::SharedText;
 use ce_model::suggest::UnknownName;
 use ce_storage::records::{
-    CallRecord, Execution, FailureRecord, Origin, Provenance, SuspensionState,
+    CallRecord, Execution, FailureRecord, Origin, Provenance, SuspensionRecord, SuspensionState,
 };
 use ce_storage::{
     Entry, Holder, PastCallRef, Record, ResultName, Storage, StorageError, Survey, Suspension,
@@ -151,21 +151,23 @@ impl Past {
         }
     }
 
-    fn of_failure((name, record): (ResultName, FailureRecord)) -> Self {
-        let at = (Some(record.failure.seconds), record.recorded);
+    fn of_failure(name: &ResultName, record: FailureRecord) -> Self {
+        let FailureRecord { computation, commit, inputs, failure, recorded, .. } = record;
+        let seconds = Some(failure.seconds);
         Self {
             dirty: name.version().starts_with(DIRTY),
-            failed: Some(record.failure.reason),
-            ..Self::unfinished(&name, &record.computation, &record.commit, record.inputs, at)
+            failed: Some(failure.reason),
+            ..Self::unfinished(name, &computation, &commit, inputs, seconds, recorded)
         }
     }
 
     fn of_suspension(Suspension { name, record }: Suspension) -> Self {
-        let (inputs, at) = (record.digests(), (None, record.recorded));
+        let inputs = record.digests();
+        let SuspensionRecord { computation, commit, recorded, .. } = record;
         Self {
             dirty: record.dirty,
             suspended: Some(record.since),
-            ..Self::unfinished(&name, &record.computation, &record.commit, inputs, at)
+            ..Self::unfinished(&name, &computation, &commit, inputs, None, recorded)
         }
     }
 
@@ -175,7 +177,8 @@ impl Past {
         computation: &ComputationName,
         commit: &ObjectId,
         inputs: Vec<Digest>,
-        (seconds, recorded): (Option<f64>, Provenance),
+        seconds: Option<f64>,
+        recorded: Provenance,
     ) -> Self {
         let (at, host) = (Some(recorded.at), Some(recorded.host));
         Self {
@@ -218,7 +221,7 @@ pub fn log(
 ) -> Result<(Vec<Past>, usize), StorageError> {
     let entries = if filter.failed { Vec::new() } else { Survey::new(storage).entries()? };
     let mut log = unfinished(storage)?;
-    log.extend(succeeded((storage, published), &entries.iter().collect::<Vec<_>>(), |entry| {
+    log.extend(succeeded(storage, published, &entries.iter().collect::<Vec<_>>(), |entry| {
         Ok(match storage.records().read_fitting(entry)? {
             Some(Record::Call(record)) => Some(record),
             _ => None,
@@ -249,7 +252,8 @@ pub fn why_none(storage: &Storage, filter: &Filter) -> Result<Option<String>, St
 /// Returns the calls that have failed or are suspended, without the texts that they read.
 fn unfinished(storage: &Storage) -> Result<Vec<Past>, StorageError> {
     let failures = Survey::new(storage).failures()?.into_iter();
-    let mut log: Vec<Past> = failures.map(Past::of_failure).collect();
+    let mut log: Vec<Past> =
+        failures.map(|(name, record)| Past::of_failure(&name, record)).collect();
     let suspended = storage.suspensions().all()?.into_iter();
     let suspended = suspended.filter(|it| it.record.state != SuspensionState::Failed);
     log.extend(suspended.map(Past::of_suspension));
@@ -258,7 +262,8 @@ fn unfinished(storage: &Storage) -> Result<Vec<Past>, StorageError> {
 
 /// Returns the calls among these results that have a record, without the texts that they read.
 fn succeeded(
-    (storage, published): (&Storage, &FirstPublished<'_>),
+    storage: &Storage,
+    published: &FirstPublished<'_>,
     entries: &[&Entry],
     read: impl Fn(&Entry) -> Result<Option<CallRecord>, StorageError> + Sync,
 ) -> Result<Vec<Past>, StorageError> {
@@ -313,7 +318,7 @@ impl History {
         let entries: Vec<&Entry> = entries.filter(|it| records.contains_key(it)).collect();
         let mut log = unfinished(storage)?;
         log.retain(|past| is_wanted(&past.name));
-        log.extend(succeeded((storage, published), &entries, |entry| {
+        log.extend(succeeded(storage, published, &entries, |entry| {
             Ok(records.get(entry).map(|record| (*record).clone()))
         })?);
         log.sort_by_key(|past| past.at);

@@ -260,7 +260,8 @@ impl CrateValues {
         &mut self,
         history: &History,
         package: &Package,
-        (name, contents): (&str, &Digest),
+        name: &str,
+        contents: &Digest,
     ) -> String {
         let path = input_path(name);
         if package.files.iter().any(|file| file.path == path) {
@@ -271,7 +272,7 @@ impl CrateValues {
     }
 
     /// Describes a parameter of a workflow or computation, and a value that it had.
-    pub(super) fn parameter(&mut self, id: &str, name: &str, (value, contents): (&str, &Digest)) {
+    pub(super) fn parameter(&mut self, id: &str, name: &str, value: &str, contents: &Digest) {
         let kind = kind(contents);
         self.graph.entity(id, &["FormalParameter"]).with("name", name).with("additionalType", kind);
         self.graph.entity(value, &[]).add("exampleOfWork", reference(id));

@@ -151,7 +151,7 @@ impl<'a> Packer<'a> {
                 continue;
             };
             let (file, holder) = (subject.file(), subject.file());
-            let made = FileMaker::find((self.storage, self.history, self.published), subject)?;
+            let made = FileMaker::find(self.storage, self.history, self.published, subject)?;
             let (path, contents) = (input_path(input.name.as_str()), input.digest);
             self.files.push(PackagedFile { path, file, contents, definition: None, made, holder });
         }
@@ -361,7 +361,7 @@ impl<'a> Packer<'a> {
             _ => self.definitions.result(subject),
         };
         let definition = definition.map(str::to_owned);
-        let made = FileMaker::find((self.storage, self.history, self.published), subject)?;
+        let made = FileMaker::find(self.storage, self.history, self.published, subject)?;
         let holder = subject.file();
         let (file, contents) = match member {
             Some((member, digest)) => (format!("{holder}/{member}"), digest),
@@ -540,10 +540,11 @@ impl MakerInput {
 impl FileMaker {
     /// Finds what made a file. Of an output of a job, that is what made the file that the job took it from.
     pub fn find(
-        known: (&Storage, &History, &FirstPublished<'_>),
+        storage: &Storage,
+        history: &History,
+        published: &FirstPublished<'_>,
         subject: Subject<'_>,
     ) -> Result<Self, StorageError> {
-        let (storage, history, published) = known;
         Ok(match subject.record {
             Record::Table(_) => Self::Table,
             Record::TaskInput(_) => Self::TaskInput,
@@ -553,7 +554,7 @@ impl FileMaker {
                 match made {
                     // A record that leads to a job instead of the maker could lead to itself.
                     Some(made) if !matches!(made.record, Record::Job(_)) => {
-                        Self::find(known, made)?
+                        Self::find(storage, history, published, made)?
                     }
                     // A clone does not have what every run makes again.
                     _ => match file.and_then(Entry::of_file) {

@@ -115,7 +115,8 @@ impl<'a> RunCrate<'a> {
     ///
     /// Fails if the result is not a job, its workflow is not there, or the licence or the authors are unknown.
     pub fn from_job(
-        (storage, history): (&'a Storage, &'a History),
+        storage: &'a Storage,
+        history: &'a History,
         result: Subject<'a>,
         facts: CrateFacts,
         attribution: Attribution,
@@ -353,7 +354,7 @@ impl<'r, 'a> Actions<'r, 'a> {
             let name = declared.and_then(|it| it.inputs.get(number)).cloned();
             let name = name.unwrap_or_else(|| format!("{number:02}"));
             let value = self.values.id(input.file(), &name, &input.digest);
-            self.parameter(&tool, ["input", "in"], (&directory, &name), (&value, &input.digest));
+            self.parameter(&tool, ["input", "in"], &directory, &name, &value, &input.digest);
             inputs.push(value);
         }
         let mut outputs = Vec::with_capacity(record.outputs.len());
@@ -363,7 +364,7 @@ impl<'r, 'a> Actions<'r, 'a> {
             let name = name.unwrap_or_else(|| format!("{number:02}"));
             let file = subject.entry.file(number);
             let value = self.values.id(Some(file), &name, &output.digest);
-            self.parameter(&tool, ["output", "out"], (&directory, &name), (&value, &output.digest));
+            self.parameter(&tool, ["output", "out"], &directory, &name, &value, &output.digest);
             outputs.push(value);
         }
         let execution = record.execution();
@@ -420,11 +421,13 @@ impl<'r, 'a> Actions<'r, 'a> {
         &mut self,
         tool: &str,
         [property, side]: [&'static str; 2],
-        (place, name): (&str, &str),
-        value: (&str, &Digest),
+        place: &str,
+        name: &str,
+        value: &str,
+        contents: &Digest,
     ) {
         let id = format!("#{}/{side}/{}", encoded(place), encoded(name));
-        self.values.parameter(&id, name, value);
+        self.values.parameter(&id, name, value, contents);
         self.values.graph.entity(tool, &[]).add(property, reference(id));
     }
 
@@ -510,7 +513,7 @@ impl<'r, 'a> Actions<'r, 'a> {
             let name = header.outputs.get(number).cloned();
             let name = name.unwrap_or_else(|| format!("{number:02}"));
             let value = self.values.id(Some(file.clone()), &name, digest);
-            self.parameter(body, ["output", "out"], (&body[1..], &name), (&value, digest));
+            self.parameter(body, ["output", "out"], &body[1..], &name, &value, digest);
             results.push(value);
             let made = run.history.recorded(file, digest);
             if let Some(Record::Call(call)) = made.map(|made| made.record) {
@@ -647,13 +650,13 @@ fn document(run: &RunCrate<'_>, package: &Package, readme: &str) -> Result<Strin
 /// Describes the inputs and outputs of the workflow.
 fn describe_parameters(run: &RunCrate<'_>, package: &Package, values: &mut CrateValues) {
     for input in &run.job.inputs {
-        let file = values.input(run.history, package, (input.name.as_str(), &input.digest));
+        let file = values.input(run.history, package, input.name.as_str(), &input.digest);
         let id = format!("#workflow/in/{}", encoded(input.name.as_str()));
-        values.parameter(&id, input.name.as_str(), (&file, &input.digest));
+        values.parameter(&id, input.name.as_str(), &file, &input.digest);
     }
     for (file, output) in packaged_outputs(run, package) {
         let id = format!("#workflow/out/{}", encoded(&file.path));
-        values.parameter(&id, &file.path, (&of_path(&file.path, output), output));
+        values.parameter(&id, &file.path, &of_path(&file.path, output), output);
     }
 }
 
@@ -681,7 +684,7 @@ fn describe_job(
 ) {
     let mut inputs = Vec::new();
     for input in &run.job.inputs {
-        inputs.push(values.input(run.history, package, (input.name.as_str(), &input.digest)));
+        inputs.push(values.input(run.history, package, input.name.as_str(), &input.digest));
     }
     let outputs = packaged_outputs(run, package).map(|(file, output)| of_path(&file.path, output));
     let id = job_id(run);

@@ -97,7 +97,8 @@ impl Package {
     pub fn write(
         &self,
         storage: &Storage,
-        (place, kind): (&Path, PackageKind),
+        place: &Path,
+        kind: PackageKind,
         texts: &[(&str, String)],
         stop: &AtomicBool,
     ) -> Result<(), PackageError> {
@@ -310,12 +311,13 @@ pub struct Citation {
 impl Citation {
     /// Describes a file. An output of a call that is an output of jobs, too, is described as the newest job's.
     pub fn describe(
-        known: (&Storage, &History, &FirstPublished<'_>),
+        storage: &Storage,
+        history: &History,
+        published: &FirstPublished<'_>,
         file: Subject<'_>,
     ) -> Result<Self, StorageError> {
-        let (storage, history, _) = known;
         let subject = job_output(history, file).unwrap_or(file);
-        let made = FileMaker::find(known, subject)?;
+        let made = FileMaker::find(storage, history, published, subject)?;
         let output = match subject.record {
             Record::Job(_) => {
                 history.parents(storage, subject)?.into_iter().find_map(|it| it.subject)
