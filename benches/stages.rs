@@ -88,7 +88,7 @@ impl World {
     fn evaluate(&self, storage: &Path, durability: Durability, executor: &dyn Executor) -> usize {
         let storage = Storage::open(storage, Unrecorded::Adopt, durability).unwrap();
         let Self { task, plan, inputs, directory } = self;
-        let files = Files::new(task, plan, (inputs, &[]), &storage, true).unwrap();
+        let files = Files::new(task, plan, inputs, &[], &storage, true).unwrap();
         let evaluation = &Evaluation::new(Arc::clone(task), Arc::clone(plan), files, storage);
         let (trees, policy) = (&Trees::new(directory), &Policy::default());
         let exports = &Exports::new(&evaluation.storage, trees);

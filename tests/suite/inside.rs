@@ -118,7 +118,7 @@ impl World {
         };
         let storage = storage.unwrap();
         let files =
-            Files::new(task, plan, (&self.inputs, &[]), &storage, executor.is_some()).unwrap();
+            Files::new(task, plan, &self.inputs, &[], &storage, executor.is_some()).unwrap();
         let evaluation = &Evaluation::new(Arc::clone(task), Arc::clone(plan), files, storage);
         let events = Mutex::new(Vec::new());
         let observe = &|event: Event| events.lock().unwrap().push(event);

@@ -327,7 +327,8 @@ impl Files {
     pub fn new(
         task: &Task,
         plan: &Plan,
-        (inputs, own): (&[InputSource], &[Option<InputSource>]),
+        inputs: &[InputSource],
+        own: &[Option<InputSource>],
         storage: &Storage,
         store: bool,
     ) -> Result<Self, StorageError> {

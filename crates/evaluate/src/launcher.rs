@@ -560,7 +560,8 @@ impl KeptDirectory {
 /// Executes a command in place of a call's `exec`, and waits for its end. Nothing is published. Without a terminal, its
 /// output is written to `out` when it has ended. The caller has a turn.
 pub fn inspect(
-    (storage, executor): (&Storage, &dyn Executor),
+    storage: &Storage,
+    executor: &dyn Executor,
     exports: &Exports<'_>,
     call: &InspectedCall,
     inspection: Inspection,

@@ -75,7 +75,8 @@ impl WorkerQueue {
     /// Opens the queue of this run to workers. When `executor` is cancelled, tickets are withdrawn. Unless the run
     /// `expects_workers`, the user is warned if no worker is there. Workers have the same key.
     pub fn open(
-        (storage, key): (Arc<Storage>, SecretKey),
+        storage: Arc<Storage>,
+        key: SecretKey,
         executor: Arc<dyn Executor>,
         rules: TicketRules,
         expects_workers: bool,

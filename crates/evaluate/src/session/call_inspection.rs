@@ -23,6 +23,7 @@ use ce_model::humanize::quoted;
 use ce_model::name::ComputationName;
 use ce_model::plan::computations_named;
 use ce_model::task::{Computation, Task, Uncommitted};
+use ce_storage::records::{CallRecord, FailureRecord};
 use ce_storage::{Entry, Locator, Record, RecordState, ResultName, Storage, Stored};
 use ce_task::load;
 
@@ -444,7 +445,7 @@ impl InspectionSession {
             let executing = || {
                 let executor = &*self.execution.executor;
                 let _turn = executor.enter(TurnRequest::default(), true)?;
-                inspect((&self.storage, executor), &exports, call, inspection, out)
+                inspect(&self.storage, executor, &exports, call, inspection, out)
             };
             match thread::Builder::new().spawn_scoped(scope, executing) {
                 Ok(executing) => executing.join(),
@@ -469,13 +470,14 @@ impl InspectionSession {
     ) -> Result<Option<(RecordedComputation, Vec<Digest>)>, Error> {
         let entry = Entry::Call(name.clone());
         if let RecordState::Valid(Record::Call(call)) = self.storage.records().read_entry(&entry)? {
-            let computation = (call.computation, call.commit, call.tree, call.dirty);
-            return Ok(Some((computation, call.inputs)));
+            let CallRecord { computation: name, commit, tree, dirty, inputs, .. } = call;
+            return Ok(Some((RecordedComputation { name, commit, tree, dirty }, inputs)));
         }
         let prior = self.storage.attempts().prior(name, None).and_then(|prior| prior.failure);
         let Some(failed) = prior else { return Ok(None) };
         let tree = failed.tree.ok_or_else(|| InspectionError::NoTree(name.short()))?;
-        Ok(Some(((failed.computation, failed.commit, tree, false), failed.inputs)))
+        let FailureRecord { computation: name, commit, inputs, .. } = failed;
+        Ok(Some((RecordedComputation { name, commit, tree, dirty: false }, inputs)))
     }
 
     /// The task, if there is one.
@@ -523,8 +525,9 @@ impl InspectionSession {
     fn computation(
         &self,
         call: &ResultName,
-        (name, commit, tree, dirty): RecordedComputation,
+        recorded: RecordedComputation,
     ) -> Result<Computation, Error> {
+        let RecordedComputation { name, commit, tree, dirty } = recorded;
         let computation = Computation {
             name,
             commit,
@@ -546,8 +549,14 @@ impl InspectionSession {
     }
 }
 
-/// The computation of a record: its name, its commit, its tree, and whether it had uncommitted changes.
-type RecordedComputation = (ComputationName, ObjectId, ObjectId, bool);
+/// The computation of a record.
+struct RecordedComputation {
+    name: ComputationName,
+    commit: ObjectId,
+    tree: ObjectId,
+    /// Whether it had uncommitted changes.
+    dirty: bool,
+}
 
 /// The recorded contents with the digits in the name of a call; the digits themselves if no contents or several match.
 fn digests(history: &History, name: &ResultName) -> Vec<Result<Digest, String>> {

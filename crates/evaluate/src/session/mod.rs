@@ -243,7 +243,7 @@ impl Session {
         let (storage, store) = (&self.storage, self.stores);
         let mut files = None;
         (self.frontend.while_reading)(&|| storage.inputs().taken_in(), &mut || {
-            files = Some(Files::new(&task, &plan, (inputs, own), storage, store));
+            files = Some(Files::new(&task, &plan, inputs, own, storage, store));
         });
         let files = files.unwrap_or(Err(StorageError::Interrupted));
         let mut files = self.unless_interrupted(files, |error| of_input(&task, &given, error))?;
@@ -283,7 +283,7 @@ impl Session {
         let task = self.bind_like(task, other, titles)?;
         let plan = self.plan(&task, PointSelection::default(), None);
         let own = own_files(&self.trees, &task)?;
-        let files = Files::new(&task, &plan, (&[], &own), &self.storage, self.stores);
+        let files = Files::new(&task, &plan, &[], &own, &self.storage, self.stores);
         let files = self.unless_interrupted(files, Error::from)?;
         let all = vec![true; task.inputs.len()];
         let files = fill_in(&task, &all, files, given_to(other, &task), no_input(titles))?;

@@ -74,7 +74,8 @@ impl ScheduledWorkers {
         queue: &Arc<WorkerQueue>,
         executor: &Arc<dyn Executor>,
         scheduler: Box<dyn BatchScheduler>,
-        (flags, frontend): (WorkerFlags, Frontend),
+        flags: WorkerFlags,
+        frontend: Frontend,
     ) -> Result<Self, Error> {
         let kind = scheduler.kind();
         let logs = storage.runs().submissions(kind.word)?;
@@ -325,12 +326,14 @@ impl Session {
         let (storage, watched) = (Arc::clone(&self.storage), Arc::clone(executor));
         let scheduler = options.scheduler();
         let key = SecretKey::file(options.key.as_deref())?;
-        let place = (storage, SecretKey::find(&key)?);
-        let queue = Arc::new(WorkerQueue::open(place, watched, rules, scheduler.is_some())?);
+        let secret = SecretKey::find(&key)?;
+        let queue = WorkerQueue::open(storage, secret, watched, rules, scheduler.is_some())?;
+        let queue = Arc::new(queue);
         if let Some(scheduler) = scheduler {
             let flags = WorkerFlags { isolate: isolated, synced, key };
-            let how = (flags, self.frontend);
-            let workers = ScheduledWorkers::start(&self.storage, &queue, executor, scheduler, how);
+            let (storage, frontend) = (&self.storage, self.frontend);
+            let workers =
+                ScheduledWorkers::start(storage, &queue, executor, scheduler, flags, frontend);
             self.scheduled = Some(workers?);
         }
         self.queue = Some(queue);
