@@ -294,8 +294,8 @@ impl LfsRemote {
         let progress = scratch.dir.join("sent");
         for is_check in [false, true] {
             let args = ["push", "--object-id", "--stdin", "origin"];
-            let given = (lines.as_bytes(), is_check.then_some(&progress));
-            let output = self.run(scratch, &args, given, &|| false)?;
+            let progress = is_check.then_some(&progress);
+            let output = self.run(scratch, &args, lines.as_bytes(), progress, &|| false)?;
             if !output.status.success() {
                 return Err(self.said("lfs push", &output, None));
             }
@@ -329,7 +329,7 @@ impl LfsRemote {
         let tree = scratch.tree(pointers).map_err(own)?;
         // Without both, the user's configuration may leave out everything.
         let args = ["fetch", "-I", "", "-X", "", "origin", &tree];
-        let output = self.run(scratch, &args, (&[], None), is_stopped)?;
+        let output = self.run(scratch, &args, &[], None, is_stopped)?;
         Ok(Some(output).filter(|output| !output.status.success()))
     }
 
@@ -342,7 +342,8 @@ impl LfsRemote {
         &self,
         scratch: &LfsScratch,
         args: &[&str],
-        (input, progress): (&[u8], Option<&PathBuf>),
+        input: &[u8],
+        progress: Option<&PathBuf>,
         is_stopped: &(dyn Fn() -> bool + Sync),
     ) -> Result<Output, MirrorError> {
         let mut command = git(GitReach::Remote, self.prompts);
