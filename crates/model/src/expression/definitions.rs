@@ -58,8 +58,10 @@ impl RawNode {
     /// The mistake that a number stands at a byte where an input of a call is expected: its label and the inputs before it are these.
     /// A line of resources without quotes begins like an input with this label.
     pub(super) fn unquoted(
-        (at, number): (usize, String),
-        (label, inputs): (Option<&str>, &[RawInput]),
+        at: usize,
+        number: String,
+        label: Option<&str>,
+        inputs: &[RawInput],
         raw: &[Self],
     ) -> Wrong {
         let Some((Some(last), node)) = inputs.last().filter(|_| label.is_none()) else {

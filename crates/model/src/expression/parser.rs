@@ -298,7 +298,8 @@ impl<'a> Parser<'a> {
                 Some(c) if c.is_ascii_digit() || matches!(c, '+' | '-') => {
                     let number = self.lexer.take(|c| is_plain(c) && c != ',').to_owned();
                     let open = self.stack.last().map(|it| (it.label.as_deref(), &*it.inputs));
-                    RawNode::unquoted((at, number), open.unwrap_or_default(), &self.raw)
+                    let (label, inputs) = open.unwrap_or_default();
+                    RawNode::unquoted(at, number, label, inputs, &self.raw)
                 }
                 Some(
                     c @ ('"' | '\u{2018}' | '\u{2019}' | '\u{201c}' | '\u{201d}' | '\u{b4}' | '`'),
