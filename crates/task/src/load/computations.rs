@@ -545,7 +545,7 @@ pub(super) fn parse_resources(
     findings: &mut Problems,
 ) -> Vec<WrittenLine> {
     let mut found: Vec<WrittenLine> = Vec::new();
-    for (line, text) in lines.into_iter().filter(is_no_comment) {
+    for (line, text) in lines.into_iter().filter(|(_, text)| is_no_comment(text)) {
         let first = |resource| found.iter().find(|it| it.resource == resource).map(|it| it.line);
         match parse(&text).and_then(|(resource, amount)| match first(resource) {
             Some(first) => Err(ResourceFault::Twice(first)),
@@ -575,7 +575,7 @@ impl SharedLines {
         let path = PathBuf::from(RESOURCES_FILE);
         let lines = file_lines(source, &task, RESOURCES_FILE, &path, findings);
         let names = names(source);
-        for (line, text) in lines.into_iter().flatten().filter(is_no_comment) {
+        for (line, text) in lines.into_iter().flatten().filter(|(_, text)| is_no_comment(text)) {
             match shared.parse(&text, &names) {
                 Ok((name, resource, amount)) => {
                     let path = path.clone();
@@ -614,7 +614,7 @@ impl SharedLines {
     }
 }
 
-fn is_no_comment((_, text): &(usize, String)) -> bool {
+fn is_no_comment(text: &str) -> bool {
     !text.starts_with('#')
 }
 

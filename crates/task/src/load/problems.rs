@@ -220,7 +220,7 @@ pub enum LoadFault {
         fault: Box<Self>,
     },
     /// A computation has other inputs or outputs than the one at another point of a sweep.
-    #[error("{}", computations.each_ref().map(|it| having(it, what)).join("; "))]
+    #[error("{}", computations.each_ref().map(|(name, names)| having(name, names, what)).join("; "))]
     OtherSignature {
         /// Whether they are inputs or outputs.
         what: &'static str,
@@ -742,7 +742,7 @@ pub(super) fn outputs(count: usize) -> String {
 }
 
 /// A computation and the names of its inputs or outputs.
-pub(super) fn having((name, names): &(String, Vec<String>), what: &str) -> String {
+pub(super) fn having(name: &str, names: &[String], what: &str) -> String {
     if names.is_empty() {
         return format!("{name} has no {what}");
     }
