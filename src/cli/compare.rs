@@ -254,7 +254,7 @@ impl CompareMedians {
             (_, true) => MedianFormat::Markdown,
             _ => MedianFormat::Text,
         };
-        report::medians(&compared, (titles, self.threshold), format, out).map_err(OutputError)?;
+        report::medians(&compared, titles, self.threshold, format, out).map_err(OutputError)?;
         let mut failing = compared.columns.iter().filter(|column| self.fails(column)).peekable();
         if failing.peek().is_some() {
             let names: Vec<&str> = failing.map(|column| column.name.as_str()).collect();

@@ -511,7 +511,7 @@ impl Run {
             Box::new(tree)
         };
         let progress = !self.quiet && session.executes();
-        Ok(EventPrinter::new(PROGRAM, evaluation, (reporter, text), progress, out))
+        Ok(EventPrinter::new(PROGRAM, evaluation, reporter, text, progress, out))
     }
 }
 

@@ -81,7 +81,8 @@ fn number_columns(groups: usize) -> std::ops::Range<usize> {
 /// Fails if the output cannot be written.
 pub fn medians(
     table: &MedianTable,
-    (titles, threshold): ([&str; 2], f64),
+    titles: [&str; 2],
+    threshold: f64,
     format: MedianFormat,
     out: &mut dyn Write,
 ) -> io::Result<()> {
@@ -89,7 +90,7 @@ pub fn medians(
     if format == MedianFormat::Json {
         let mut columns = table.columns.iter();
         return columns
-            .try_for_each(|it| json_line(&JsonMedians::new(table, it, (titles, threshold)), out));
+            .try_for_each(|it| json_line(&JsonMedians::new(table, it, titles, threshold), out));
     }
     for (at, column) in table.columns.iter().enumerate() {
         if at > 0 {
@@ -432,7 +433,8 @@ impl<'a> JsonMedians<'a> {
     fn new(
         table: &'a MedianTable,
         column: &'a MedianColumn,
-        (sides, threshold): ([&'a str; 2], f64),
+        sides: [&'a str; 2],
+        threshold: f64,
     ) -> Self {
         let mean = column.mean();
         let mean = mean.map(|Estimate { value: ratio, low, high }| JsonRatio { ratio, low, high });
@@ -569,7 +571,7 @@ mod tests {
         let rules = MedianRules { threshold: statistics::THRESHOLD, ..rules };
         let table = MedianTable::new(MedianTables::Tables([&old, &new]), &rules).unwrap();
         let mut out = Vec::new();
-        medians(&table, (["old", "new"], rules.threshold), format, &mut out).unwrap();
+        medians(&table, ["old", "new"], rules.threshold, format, &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 

@@ -180,11 +180,10 @@ struct JsonFile<'a> {
 }
 
 impl<'a> JsonFile<'a> {
-    /// A file that the user or the task gives, if it is known.
-    fn of_input((name, input): (&'a str, &Option<Input>)) -> Option<Self> {
-        let input = input.as_ref()?;
+    /// A file that the user or the task gives.
+    fn of_input(name: &'a str, input: &Input) -> Self {
         let Stored { name: file, digest, .. } = &input.file;
-        Some(Self::new(Some(name), file.clone(), Some(*digest), input.there))
+        Self::new(Some(name), file.clone(), Some(*digest), input.there)
     }
 
     fn new(name: Option<&'a str>, file: String, digest: Option<Digest>, there: bool) -> Self {
@@ -199,7 +198,9 @@ impl<'a> Json<'a> {
         let Evaluation { task, plan, files, .. } = evaluation;
         let (json, totals) = (Self(evaluation), totals(evaluation));
         let inputs = task.inputs.iter().map(InputName::as_str).zip(&files.inputs);
+        let inputs = inputs.filter_map(|(name, it)| Some(JsonFile::of_input(name, it.as_ref()?)));
         let own = task.files.iter().map(|file| file.path.as_str()).zip(&files.own);
+        let own = own.filter_map(|(path, it)| Some(JsonFile::of_input(path, it.as_ref()?)));
         let literals = plan.literals().iter().zip(&files.literals).map(|(name, file)| {
             let digest = file.as_ref().map(|file| file.digest);
             JsonFile::new(None, name.to_string(), digest, file.is_some())
@@ -208,9 +209,9 @@ impl<'a> Json<'a> {
             task: task.name.as_str(),
             commit: task.commit.full(),
             storage: evaluation.shown(""),
-            inputs: inputs.filter_map(JsonFile::of_input).collect(),
+            inputs: inputs.collect(),
             literals: literals.collect(),
-            files: own.filter_map(JsonFile::of_input).collect(),
+            files: own.collect(),
             calls: totals.calls.calls,
             tables: totals.tables.calls,
             at_least: totals.at_least,

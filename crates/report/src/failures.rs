@@ -456,14 +456,14 @@ fn alike(
 }
 
 /// The point of a call in words.
-fn words(evaluation: &Evaluation, (_, call): &(Vec<u32>, CallId)) -> String {
-    point_of_call(evaluation, *call).unwrap_or_default()
+fn words(evaluation: &Evaluation, call: CallId) -> String {
+    point_of_call(evaluation, call).unwrap_or_default()
 }
 
 /// The first points of calls: `threads=8 size=1, threads=8 size=2, ...`.
 fn named(evaluation: &Evaluation, calls: &AlikeCalls) -> String {
     let named: Vec<String> =
-        calls.first.iter().take(NAMED).map(|it| words(evaluation, it)).collect();
+        calls.first.iter().take(NAMED).map(|(_, call)| words(evaluation, *call)).collect();
     let others = if calls.count > NAMED { ", ..." } else { "" };
     named.join(", ") + others
 }
@@ -475,7 +475,7 @@ fn lines(evaluation: &Evaluation, alike: &[(AlikeKey, AlikeCalls)], other: &str)
             calls
                 .first
                 .iter()
-                .map(move |call| format!("{}: {title} {what}", words(evaluation, call)))
+                .map(move |(_, call)| format!("{}: {title} {what}", words(evaluation, *call)))
         });
         return lines.collect();
     }

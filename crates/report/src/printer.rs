@@ -58,7 +58,8 @@ impl<'a> EventPrinter<'a> {
     pub fn new(
         program: &'static str,
         evaluation: &'a Evaluation,
-        (reporter, text): (Box<dyn Reporter + 'a>, Vec<u8>),
+        reporter: Box<dyn Reporter + 'a>,
+        text: Vec<u8>,
         progress: bool,
         out: impl Write + 'a,
     ) -> Self {
@@ -69,7 +70,7 @@ impl<'a> EventPrinter<'a> {
 
     /// Prints nothing but failures and progress.
     pub fn silent(evaluation: &'a Evaluation, progress: bool) -> Self {
-        Self::new("ce", evaluation, (Box::new(Silent), Vec::new()), progress, io::sink())
+        Self::new("ce", evaluation, Box::new(Silent), Vec::new(), progress, io::sink())
     }
 
     /// Prints which points failed before, if nothing else tells them.
