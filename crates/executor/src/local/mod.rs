@@ -142,13 +142,13 @@ impl Local {
             }
             (Some(_), None) => return refused("it asks for an allocation, and there is none"),
             (Some(span), Some(allocation)) => {
-                let processes = (groups, orphans, attempts);
+                let processes = Processes { groups, orphans, attempts };
                 execute_spanning(processes, allocation, span, invocation)
             }
             (None, _) if !invocation.isolate => {
                 let hides_allocation = self.allocation.is_some();
                 let starter = Starter { hides_allocation, ..Starter::default() };
-                execute_unsandboxed((groups, orphans, attempts), invocation, &starter)
+                execute_unsandboxed(Processes { groups, orphans, attempts }, invocation, &starter)
             }
             (None, _) => match self.isolating_sandbox() {
                 Some(sandbox) => execute_sandboxed(groups, attempts, sandbox, invocation),
@@ -282,15 +282,24 @@ pub(super) struct Starter {
     pub(super) sandbox: Option<TaskSandbox>,
 }
 
-/// The processes of an executor: running ones, orphans, and attempts to start others.
-type Processes<'a> = (&'a Groups, &'a Orphans, &'a StartAttempts);
+/// The processes of an executor.
+#[derive(Clone, Copy)]
+struct Processes<'a> {
+    /// The groups that run.
+    groups: &'a Groups,
+    /// The processes that are left behind.
+    orphans: &'a Orphans,
+    /// The attempts to start others.
+    attempts: &'a StartAttempts,
+}
 
 /// Executes, and waits for the end of the process group.
 fn execute_unsandboxed(
-    (groups, orphans, attempts): Processes<'_>,
+    processes: Processes<'_>,
     invocation: &Invocation,
     starter: &Starter,
 ) -> Result<FinishedProcess, ExecuteError> {
+    let Processes { groups, orphans, attempts } = processes;
     if let Some(label) = invocation.access.root().filter(|_| starter.sandbox.is_none()) {
         let reason = format!("its root is the input {}, and it is not isolated", label.name);
         return Err(ExecuteError::Refused(reason));
@@ -632,8 +641,8 @@ fn execute_spanning(
             .map_err(|error| ExecuteError::Refused(format!("it cannot be launched: {error}")))?;
         // An isolated execution cannot write to the stage.
         let directory = if invocation.isolate { &invocation.stage } else { &invocation.outbox };
-        let places = (&*invocation.work.path, &*directory.path);
-        let (mut launcher, statuses) = allocation.launcher(span, places, &token);
+        let (mut launcher, statuses) =
+            allocation.launcher(span, &invocation.work.path, &directory.path, &token);
         if invocation.isolate {
             let sandbox = TaskSandbox::new(invocation, &token.to_string(), statuses.prefix());
             starter.sandbox = Some(sandbox.map_err(ExecuteError::Isolate)?);
@@ -644,7 +653,7 @@ fn execute_spanning(
     }
     let ended = execute_unsandboxed(processes, invocation, &starter);
     // Also after an error: exec may have been executed.
-    let is_over = allocation.end_steps(|| processes.0.is_killed());
+    let is_over = allocation.end_steps(|| processes.groups.is_killed());
     let statuses = files.map(|files| files.take());
     if let Some(sandbox) = &starter.sandbox
         && let Some(error) = sandbox.refused()

@@ -105,12 +105,12 @@ pub(super) fn install_filter(filter: CallFilter) -> Result<(), StepError> {
 /// Serves requests to execute programs. If `alone`, without the network of the host.
 fn serve_requests(root: &PreparedRoot, alone: bool) -> Result<(), ProcessEnd> {
     // Made before the network namespace, in which it would be seen.
-    let sockets = UnixStream::pair().map_err(at("make", "a socket"))?;
+    let (socket, other) = UnixStream::pair().map_err(at("make", "a socket"))?;
     let mut network = alone.then(OwnNetwork::start).transpose()?;
     let mut is_used = false;
     let ipc = IpcNamespace::new();
     let nobody = root.nobody.as_ref();
-    let spawner = ipc.as_ref().map(|_| Spawner::fork(nobody, sockets)).transpose()?;
+    let spawner = ipc.as_ref().map(|_| Spawner::fork(nobody, socket, other)).transpose()?;
     // It ends processes of another user then.
     let keeps = nobody.map_or(CapabilitySet::empty(), |_| CapabilitySet::KILL);
     let mut init = NamespaceInit::start(keeps)?;

@@ -244,7 +244,8 @@ impl Spawner {
     /// Forks it, before the launcher has a process namespace for its children.
     pub(super) fn fork(
         nobody: Option<&Nobody>,
-        (socket, other): (UnixStream, UnixStream),
+        socket: UnixStream,
+        other: UnixStream,
     ) -> Result<Self, StepError> {
         let namespace = nobody.map(|nobody| nobody.namespace.as_fd());
         let kept: Vec<_> = [other.as_fd()].into_iter().chain(namespace).collect();

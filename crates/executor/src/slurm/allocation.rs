@@ -116,7 +116,8 @@ impl Allocation {
     pub(crate) fn launcher(
         &self,
         span: &Span,
-        (work, directory): (&Path, &Path),
+        work: &Path,
+        directory: &Path,
         token: &JobToken,
     ) -> (Vec<OsString>, StatusFiles) {
         let prefix = format!("{token}.");
