@@ -96,11 +96,12 @@ impl Fingerprint {
 
     /// Whether nothing has changed since.
     pub fn is_current(&self) -> bool {
-        self.split().is_some_and(|pieces| pieces.into_par_iter().all(is_current))
-            && self
-                .links
-                .par_iter()
-                .all(|(link, real)| link.canonicalize().is_ok_and(|path| path == *real))
+        self.split().is_some_and(|pieces| {
+            pieces.into_par_iter().all(|(text, stats)| is_current(text, stats))
+        }) && self
+            .links
+            .par_iter()
+            .all(|(link, real)| link.canonicalize().is_ok_and(|path| path == *real))
     }
 
     /// Returns the real path of a place. Only a link is followed on its own: that a file does not become one shows in its stat.
@@ -193,7 +194,7 @@ impl Fingerprint {
 }
 
 /// Returns whether the files that this text names still have stats with this hash.
-fn is_current((text, stats): (&str, Blake3)) -> bool {
+fn is_current(text: &str, stats: Blake3) -> bool {
     let mut paths = text
         .as_bytes()
         .split_inclusive(|byte| *byte == 0)

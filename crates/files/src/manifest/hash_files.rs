@@ -41,8 +41,15 @@ struct BatchEntry<'a> {
     directory: Option<Arc<OwnedFd>>,
     /// The directory of the file's copy, if it is copied.
     to: Option<Arc<OwnedFd>>,
-    /// The directory of an equal file, which the copy may be a hard link to, and its digest.
-    equal: Option<(Arc<OwnedFd>, Digest)>,
+    /// A file that the copy may be a hard link to.
+    equal: Option<EqualFile>,
+}
+
+/// A file of another directory that is equal to an entry.
+pub(super) struct EqualFile {
+    /// The directory that it is in, under the name of the entry.
+    directory: Arc<OwnedFd>,
+    digest: Digest,
 }
 
 /// A file that is being read.
@@ -110,7 +117,7 @@ impl<'a> Batch<'a> {
         entry: &'a ManifestEntry<FileStat>,
         descent: &mut Descent,
         to: Option<Arc<OwnedFd>>,
-        equal: Option<(Arc<OwnedFd>, Digest)>,
+        equal: Option<EqualFile>,
     ) -> Result<(), DirectoryError> {
         let directory = match entry.kind {
             EntryKind::File { .. } => {
@@ -171,9 +178,11 @@ impl BatchEntry<'_> {
     /// Makes the copy a link to an equal file, if there is one and the file system can do that. Returns its
     /// digest. The file is read: a damaged one is not passed on.
     fn link(&self, watch: Watch<'_>) -> Option<Digest> {
-        let (Some(to), Some((from, digest))) = (&self.to, &self.equal) else { return None };
+        let (Some(to), Some(EqualFile { directory, digest })) = (&self.to, &self.equal) else {
+            return None;
+        };
         let name = split_path(&self.entry.path).1;
-        linkat(from, name, to, name, AtFlags::empty()).ok()?;
+        linkat(directory, name, to, name, AtFlags::empty()).ok()?;
         if self.hash_link(to, name, watch) == Some(*digest) {
             return Some(*digest);
         }
@@ -343,8 +352,10 @@ impl Scan {
         &self,
         to: &OwnedFd,
         manifest: &Manifest,
-        (directory, earlier): (&OwnedFd, &Manifest),
-        (stop, done): (&AtomicBool, &AtomicU64),
+        directory: &OwnedFd,
+        earlier: &Manifest,
+        stop: &AtomicBool,
+        done: &AtomicU64,
     ) -> Result<Manifest, DirectoryError> {
         let mut to = Descent::new(to).map_err(DirectoryError::writing)?;
         let mut sharing = EqualFiles { manifest, earlier, descent: Descent::new(directory)? };
@@ -353,18 +364,19 @@ impl Scan {
 }
 
 impl EqualFiles<'_> {
-    /// Returns the directory of the file that an entry is equal to, and its digest.
+    /// Returns the file that an entry is equal to.
     pub(super) fn equal(
         &mut self,
         entry: &ManifestEntry<FileStat>,
-    ) -> Result<Option<(Arc<OwnedFd>, Digest)>, DirectoryError> {
+    ) -> Result<Option<EqualFile>, DirectoryError> {
         let kind = self.manifest.entry(&entry.path);
         let Some(EntryKind::File { contents, .. }) = kind else { return Ok(None) };
         if self.earlier.entry(&entry.path) != kind {
             return Ok(None);
         }
         self.descent.go_to(split_path(&entry.path).0)?;
-        Ok(Some((Arc::clone(self.descent.directory()), *contents)))
+        let directory = Arc::clone(self.descent.directory());
+        Ok(Some(EqualFile { directory, digest: *contents }))
     }
 }
 

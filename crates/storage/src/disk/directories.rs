@@ -25,6 +25,12 @@ use ce_files::manifest::{self, DirectoryArchive, DirectoryError, Made, Manifest,
 use ce_files::umask;
 use ce_model::digest::Digest;
 
+/// A directory of the storage whose files a copy of another directory can share.
+pub(crate) struct EarlierDirectory<'a> {
+    pub(crate) path: &'a Path,
+    pub(crate) manifest: &'a Manifest,
+}
+
 /// Creates the directory of a storage, unless it exists. The one above it must: a file system that is not mounted lacks it.
 pub(crate) fn make_storage(path: &Path) -> Result<()> {
     let path: &PathBuf = &path.components().collect();
@@ -442,17 +448,19 @@ impl Disk {
     /// storage become links to them.
     pub(crate) fn copy_sharing(
         &self,
-        (scan, manifest): (&Scan, &Manifest),
-        (path, earlier): (&Path, &Manifest),
+        scan: &Scan,
+        manifest: &Manifest,
+        earlier: EarlierDirectory<'_>,
         to: &Path,
-        (stop, done): (&AtomicBool, &AtomicU64),
+        stop: &AtomicBool,
+        done: &AtomicU64,
     ) -> Result<Manifest> {
         self.filling(to, || {
             let (top, directory) = self.attempt("write", to, || {
-                Ok((self.at(to, open_stat)?.0, self.at(path, open_stat)?.0))
+                Ok((self.at(to, open_stat)?.0, self.at(earlier.path, open_stat)?.0))
             })?;
             let copied = scan
-                .copy_sharing(&top, manifest, (&directory, earlier), (stop, done))
+                .copy_sharing(&top, manifest, &directory, earlier.manifest, stop, done)
                 .map_err(|error| StorageError::of_directory(to, error))?;
             manifest::seal(&top, self.shared.unwrap_or(0), Made::Here)
                 .map_err(|error| unsealed(to, error))?;

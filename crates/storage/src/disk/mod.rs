@@ -30,7 +30,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, Stat, fstat, open, statat};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
-pub(crate) use self::directories::{make_dirs, make_storage};
+pub(crate) use self::directories::{EarlierDirectory, make_dirs, make_storage};
 pub(super) use self::error::fault;
 pub use self::error::{NoStorage, StorageError, advice};
 use self::file_system_kinds::FileSystemKind;

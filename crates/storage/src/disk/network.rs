@@ -440,11 +440,19 @@ impl fmt::Debug for Patience {
     }
 }
 
+/// A process that waits for a storage whenever it is away.
+#[derive(Debug)]
+pub(super) struct WaitingProcess {
+    patience: Patience,
+    /// The user's name for the storage.
+    shown: PathBuf,
+}
+
 /// The times when a storage was away.
 #[derive(Debug, Default)]
 pub(super) struct Outages {
-    /// The patience of the process that waits for it, and the user's name for it. Unset if no process waits.
-    patience: OnceLock<(Patience, PathBuf)>,
+    /// The process that waits for it. Unset if no process waits.
+    waiting: OnceLock<WaitingProcess>,
     /// Since when it is away.
     since: Mutex<Option<Instant>>,
     /// The number of times that it went away or came back.
@@ -456,27 +464,27 @@ pub(super) struct Outages {
 impl Outages {
     /// Whether a process waits for a storage that is away.
     pub(super) fn awaits(&self) -> bool {
-        self.patience.get().is_some() && self.given_up.get().is_none()
+        self.waiting.get().is_some() && self.given_up.get().is_none()
     }
 
     /// Notes that the storage is away, and reports it once.
-    pub(super) fn begin(&self, (patience, storage): &(Patience, PathBuf), why: &io::Error) {
+    pub(super) fn begin(&self, waiting: &WaitingProcess, why: &io::Error) {
         let mut since = lock(&self.since);
         if since.is_none() {
             *since = Some(Instant::now());
             self.changes.fetch_add(1, Ordering::AcqRel);
-            let (storage, why) = (storage.clone(), why.to_string());
-            (patience.tell)(&Outage::Began { storage, why, most: self::patience() });
+            let (storage, why) = (waiting.shown.clone(), why.to_string());
+            (waiting.patience.tell)(&Outage::Began { storage, why, most: patience() });
         }
     }
 
     /// Notes that the storage has answered.
     pub(super) fn end(&self) {
         let began = lock(&self.since).take();
-        if let (Some(began), Some((patience, storage))) = (began, self.patience.get()) {
+        if let (Some(began), Some(waiting)) = (began, self.waiting.get()) {
             self.changes.fetch_add(1, Ordering::AcqRel);
-            let storage = storage.clone();
-            (patience.tell)(&Outage::Over { storage, after: began.elapsed() });
+            let storage = waiting.shown.clone();
+            (waiting.patience.tell)(&Outage::Over { storage, after: began.elapsed() });
         }
     }
 }
@@ -484,19 +492,19 @@ impl Outages {
 impl Disk {
     /// Whether who waits for the storage has asked to stop.
     pub(super) fn is_stopped(&self) -> bool {
-        self.outages.patience.get().is_some_and(|(it, _)| it.stop.load(Ordering::Relaxed))
+        self.outages.waiting.get().is_some_and(|it| it.patience.stop.load(Ordering::Relaxed))
     }
 
     /// Waits for the storage from now on whenever it is away. `shown` is the user's name for it.
     pub(crate) fn wait_with(&self, patience: Patience, shown: PathBuf) {
         // The first patience counts: a process that has begun to wait keeps it.
-        let _is_first = self.outages.patience.set((patience, shown)).is_ok();
+        let _is_first = self.outages.waiting.set(WaitingProcess { patience, shown }).is_ok();
     }
 
     /// Reports to the user who waits for the storage that a collection is waited for.
     pub(crate) fn tell_of_collection(&self, holder: String) {
-        if let Some((patience, storage)) = self.outages.patience.get() {
-            (patience.tell)(&Outage::Collection { storage: storage.clone(), holder });
+        if let Some(WaitingProcess { patience, shown }) = self.outages.waiting.get() {
+            (patience.tell)(&Outage::Collection { storage: shown.clone(), holder });
         }
     }
 
@@ -508,8 +516,8 @@ impl Disk {
     /// The error of a storage that was waited for, and did not come back.
     pub(crate) fn away(&self) -> Option<StorageError> {
         let source = io::Error::from_raw_os_error(*self.outages.given_up.get()?);
-        let (_, path) = self.outages.patience.get()?;
-        Some(StorageError::Away { path: path.clone(), seconds: patience().as_secs_f32(), source })
+        let path = self.outages.waiting.get()?.shown.clone();
+        Some(StorageError::Away { path, seconds: patience().as_secs_f32(), source })
     }
 
     /// The pauses before it is looked whether the storage is back.
@@ -520,10 +528,10 @@ impl Disk {
     /// Waits until the storage answers. Returns the error of the operation if no process waits.
     pub(super) fn outlast(&self, error: StorageError, pauses: &mut Pauses) -> Result<()> {
         let outages = &self.outages;
-        let (Some(waiting), Some(why)) = (outages.patience.get(), source(&error)) else {
+        let (Some(waiting), Some(why)) = (outages.waiting.get(), source(&error)) else {
             return Err(error);
         };
-        let stop = &waiting.0.stop;
+        let stop = &waiting.patience.stop;
         if let Some(away) = self.away() {
             return Err(away);
         }

@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicU64;
 
 use super::call_lookup::{Damage, Outputs};
 use super::{Storage, Stored};
-use crate::disk::{Result, Root, StorageError, ValueMetadata};
+use crate::disk::{EarlierDirectory, Result, Root, StorageError, ValueMetadata};
 use crate::paths::{COLLECTED, DIGITS, Digits, Entry, ResultName};
 use crate::records::{
     Defect, LongText, Published, RecipeError, RecipeHeader, RecipeReader, RecipeRow, RecordState,
@@ -472,8 +472,9 @@ impl Tables<'_> {
         let scan = root.disk.surely(|| root.disk.scan(&from, &hasher.stop))?;
         let scan = scan.ok_or_else(|| self.changed(value))?.linked();
         let manifest = self.manifest(value)?;
-        let (copied, progress) = ((&scan, &manifest), (&*hasher.stop, &AtomicU64::new(0)));
-        let copy = root.disk.copy_sharing(copied, (&from, &manifest), to, progress)?;
+        let earlier = EarlierDirectory { path: &from, manifest: &manifest };
+        let (stop, done) = (&*hasher.stop, &AtomicU64::new(0));
+        let copy = root.disk.copy_sharing(&scan, &manifest, earlier, to, stop, done)?;
         if copy.digest() == value.digest { Ok(()) } else { Err(self.changed(value)) }
     }
 }

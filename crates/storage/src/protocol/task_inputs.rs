@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 use super::{NewTree, Storage, Stored};
-use crate::disk::{FileId, Result, Root, StorageError, ValueMetadata, lock};
+use crate::disk::{EarlierDirectory, FileId, Result, Root, StorageError, ValueMetadata, lock};
 use crate::paths::{
     DIGITS, Digits, Entry, QUARANTINE, TASK_INPUTS, is_value, task_input, task_input_record,
 };
@@ -544,13 +544,13 @@ impl Inputs<'_> {
             }
         }
         let input = self.publish(|copy| {
-            let progress = (&*hasher.stop, hasher.done());
+            let (stop, done) = (&*hasher.stop, hasher.done());
             let manifest = match (&read, &earlier) {
-                (Some(manifest), Some((place, earlier))) => {
-                    let (new, old) = ((&scan, manifest), (place.as_path(), earlier));
-                    root.disk.copy_sharing(new, old, copy, progress)
+                (Some(manifest), Some((path, earlier))) => {
+                    let earlier = EarlierDirectory { path, manifest: earlier };
+                    root.disk.copy_sharing(&scan, manifest, earlier, copy, stop, done)
                 }
-                _ => root.disk.copy_directory(&scan, copy, progress.0, progress.1),
+                _ => root.disk.copy_directory(&scan, copy, stop, done),
             };
             let manifest = manifest.map_err(|error| blame(error, path, copy))?;
             let digest = manifest.digest();
