@@ -102,39 +102,6 @@ fn a_name_without_suffix_and_a_link_are_files_too() {
 }
 
 #[test]
-fn what_is_wrong_in_a_declaration_is_told_with_its_line() {
-    let lab = with(&script(
-        "#CE input a b\n#CE outputs 'product\n#CE status\n#CE inputs a, b\ntrue\n#CE access suspend",
-        PRODUCT,
-    ))
-    .commit();
-    check(&lab)
-        .exit(2)
-        .says("computations/mul.sh:4: \"input\" cannot be declared")
-        .says("did you mean \"inputs\"?")
-        .says("computations/mul.sh:5: the quote before \"product\" does not end")
-        .says("computations/mul.sh:6: a computation with the file status is a directory")
-        .says("computations/mul.sh:7: there is a comma in \"a,\"")
-        .says("separate names by spaces")
-        .says("computations/mul.sh:9: the declaration ends before this line, at line 8");
-    let lab = with(&script(
-        "#CE inputs a b\n#CE outputs product\n#CE access netwok\n#CE access root c\n#CE resources cpu 2",
-        PRODUCT,
-    ))
-    .commit();
-    check(&lab)
-        .exit(2)
-        .says("computations/mul.sh:6: \"netwok\" cannot be granted")
-        .says("computations/mul.sh:7: the computation has no input \"c\"")
-        .says("computations/mul.sh:8: \"cpu\" is no resource");
-    let lab = with("#!/bin/sh\n# CE inputs a b\n").commit();
-    check(&lab)
-        .exit(2)
-        .says("computations/mul.sh: declares neither inputs nor outputs")
-        .says("no space before CE");
-}
-
-#[test]
 fn what_is_declared_counts() {
     let lab = with(&script(
         "#CE inputs a b\n#CE outputs product\n#CE access read /nowhere\n#CE resources memory 2G",
@@ -165,20 +132,7 @@ fn a_name_stands_for_one_computation() {
     lab.ce_run(&["--no-sync"]).exit(0);
     let lab = lab.mode("computations/mul.sh", 0o755).commit_again();
     let both = "computations/mul: mul is mul/ and mul.sh: a name stands for one computation";
-    check(&lab).exit(2).says(both).says("chmod -x");
     lab.run("ce", &["check", "--at", "HEAD"]).exit(2).says(both);
-    check(&lab.without("computations/mul")).exit(0);
-    let lab = self::lab().file("computations/mul", script(DECLARED, PRODUCT));
-    let lab = lab.mode("computations/mul", 0o755).commit();
-    check(&lab).exit(2).says("mul is mul and mul.sh");
-    let lab = self::lab().mode("computations/mul.sh", 0o644).commit();
-    check(&lab).exit(2).says("computations/mul.sh: is not executable").says("chmod +x");
-    let lab = with("#!/bin/sh\n").mode("computations/mul.sh", 0o644).commit();
-    check(&lab).exit(2).says("there is no computation \"mul\"");
-    let lab = Lab::task(&TASK.replace("(mul", "(mull")).without("computations/mul");
-    let lab = lab.file("computations/mul.sh", script(DECLARED, PRODUCT));
-    let lab = lab.mode("computations/mul.sh", 0o755).commit();
-    check(&lab).exit(2).says("did you mean \"mul\"?");
 }
 
 #[test]

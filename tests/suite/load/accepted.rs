@@ -21,40 +21,6 @@ fn evaluates(lab: Lab) {
     assert_eq!(lab.output(), "5\n");
 }
 
-/// Every text file of the task, changed.
-fn every_text(lab: Lab, change: impl Fn(&str) -> String) -> Lab {
-    let task = lab.path("task");
-    for (name, contents) in crate::lab::files(&task) {
-        if !name.ends_with("/exec") {
-            let text = String::from_utf8(contents).unwrap();
-            fs::write(task.join(name), change(&text)).unwrap();
-        }
-    }
-    lab
-}
-
-#[test]
-fn line_ends_of_another_system() {
-    evaluates(every_text(lab(), |text| text.replace('\n', "\r\n")));
-}
-
-#[test]
-fn no_line_end_at_the_end() {
-    evaluates(every_text(lab(), |text| text.trim_end().to_owned()));
-}
-
-#[test]
-fn a_byte_order_mark() {
-    evaluates(every_text(lab(), |text| format!("\u{feff}{text}")));
-}
-
-#[test]
-fn blank_lines_at_the_end_and_blanks_around_lines() {
-    evaluates(every_text(lab(), |text| {
-        text.replace('\n', " \t\n").replace("x ", " x") + "\n  \n\n"
-    }));
-}
-
 #[test]
 fn labels_of_any_characters() {
     let lab = lab()
@@ -187,35 +153,4 @@ fn the_task_may_be_named_through_a_link_or_with_a_slash() {
         let ran = lab.run("ce", &["check", "--task", task]).exit(0);
         assert!(ran.stdout.starts_with("task at "), "{}", ran.stdout);
     }
-}
-
-#[test]
-fn what_the_task_reads_as_a_value_is_not_unread() {
-    let text = "Inputs: 'x', 'n'\n(add OWN('workflow/notes') (add OWN('workflow/data/deep/a') (add OWN('workflow/inputs/number-{n}') INPUT('x'))[0])[0])[0]";
-    let lab = Lab::task(text)
-        .file("workflow/notes", "1\n")
-        .file("workflow/data/deep/a", "2\n")
-        .file("workflow/inputs/number-3", "3\n")
-        .file("workflow/other", "4\n")
-        .data("n", "3\n")
-        .commit();
-    let ran = lab.run("ce", &["check"]).exit(0);
-    assert_eq!(ran.stderr.matches("nothing reads this").count(), 1, "{}", ran.stderr);
-    ran.says("ce: warning: workflow/other: nothing reads this\n");
-    lab.ce_run(&[]).exit(0);
-    assert_eq!(lab.output(), "23\n");
-}
-
-#[test]
-fn a_tree_in_the_workflow_is_not_unread() {
-    let lab = |tree: &str| {
-        Lab::task(&format!("Inputs: 'x'\n(count TREE('{tree}'))"))
-            .computation("count", "dir", "n", r#"find "$1" -type f | wc -l >"$2""#)
-            .file("workflow/data/a", "")
-            .commit()
-    };
-    let inner = lab(".:workflow/data").run("ce", &["check"]).exit(0).stderr;
-    assert!(!inner.contains("workflow/data"), "{inner}");
-    // A value of the whole repository says nothing of a file in it.
-    lab(".").run("ce", &["check"]).exit(0).says("workflow/data: nothing reads this");
 }

@@ -1,7 +1,6 @@
 //! Sub-workflows that are shared through symbolic links.
 
 use std::fmt::Write;
-use std::fs;
 
 use compeval::expression::{Labels, Sharing, Style};
 
@@ -39,28 +38,6 @@ fn links_may_lead_to_links_and_anywhere_in_the_repository() {
         .commit();
     lab.ce_run(&[]).exit(0).called(vec!["add"]);
     assert_eq!(lab.output(), "22\n");
-}
-
-#[test]
-fn the_inputs_of_a_sub_workflow_may_be_a_link() {
-    let lab = Lab::task(
-        "Inputs: 'x', 'y'\n(add (mul INPUT('x') INPUT('y'))[0] (add INPUT('x') INPUT('y'))[0])[0]",
-    );
-    let lab = lab
-        .without("workflow/inputs/01-add/inputs")
-        .link("workflow/inputs/01-add/inputs", "../00-mul/inputs");
-    lab.commit_now(crate::lab::Library::Plain);
-    lab.ce_run(&[]).exit(0).called(vec!["add", "add", "mul"]);
-    assert_eq!(lab.output(), "107\n");
-}
-
-#[test]
-fn the_workflow_itself_may_be_a_link() {
-    let lab = Lab::task("Inputs: 'x', 'y'\n(add (mul INPUT('x') INPUT('y'))[0] INPUT('x'))[0]");
-    fs::rename(lab.path("task/workflow"), lab.path("task/real")).unwrap();
-    let lab = lab.link("workflow", "real").commit();
-    lab.ce_run(&[]).exit(0).called(vec!["add", "mul"]);
-    assert_eq!(lab.output(), "102\n");
 }
 
 /// `(add #1=(add #2=(... INPUT('x') INPUT('x') ...)[0] #2#)[0] #1#)[0]`: so many calls.

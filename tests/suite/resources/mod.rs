@@ -4,7 +4,6 @@ mod amounts;
 mod exclusive;
 mod hosts;
 mod points;
-mod written;
 
 use std::collections::BTreeMap;
 use std::fs;

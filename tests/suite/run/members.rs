@@ -108,19 +108,6 @@ fn a_member_is_shown_with_its_directory_and_explained_by_it() {
 }
 
 #[test]
-fn the_path_of_a_member_is_relative_and_plain() {
-    for path in ["/a", "../a", "a//b", "a/", "./a", ""] {
-        let lab = lab("all/a");
-        fs::write(lab.path("task/workflow/inputs/00-all-a/value"), path).unwrap();
-        lab.commit_again().run("ce", &["check"]).exit(2);
-    }
-    let lab = lab("all/a").file("workflow/inputs/00-all-a/inputs/01-more/kind", "input\n");
-    let lab = lab.file("workflow/inputs/00-all-a/inputs/01-more/value", "x\n").commit_again();
-    let ran = lab.run("ce", &["check"]).exit(2);
-    assert!(ran.stderr.contains("the member all/a takes 1"), "{}", ran.stderr);
-}
-
-#[test]
 fn a_text_names_the_member() {
     let lab = lab("all/{x}");
     let lab = lab.file("inputs", "x\ny\n");

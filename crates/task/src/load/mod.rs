@@ -14,6 +14,8 @@ mod source;
 mod sweep;
 mod sweep_files;
 mod task_cache;
+#[cfg(test)]
+mod tests;
 mod text_workflow;
 mod values;
 mod written;

@@ -1,81 +1,20 @@
 //! The check of workflows in both forms, without a repository.
 
-use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use ce_git::{Changes, Snapshot, TreePath};
-use ce_model::digest::ObjectId;
+use ce_git::Snapshot;
 use ce_model::exit::Explain;
 use ce_model::expression::{Signature, Signatures, WorkflowDirectories, parse};
-use ce_model::name::TreeName;
-use ce_model::task::{FileContents, Node, RecordedTree, Workflow};
+use ce_model::task::{Node, Workflow};
 use tempfile::TempDir;
 
 use crate::edit;
-use crate::load::problems::{LoadFault, Problems};
-use crate::load::source::{Located, SourceVersion, TaskSource};
+use crate::load::problems::Problems;
+use crate::load::tests::TestFiles;
 use crate::load::written::WrittenWorkflow;
 use crate::load::{read_expression, written_directories};
-
-/// The files of a directory, whose versions are all the same.
-struct TestFiles(Snapshot);
-
-fn id() -> ObjectId {
-    "1234567890123456789012345678901234567890".parse().unwrap()
-}
-
-impl TaskSource for TestFiles {
-    fn commit(&mut self) -> Result<ObjectId, LoadFault> {
-        Ok(id())
-    }
-
-    fn task(&mut self) -> Result<TreePath, LoadFault> {
-        self.0.task()
-    }
-
-    fn find(&mut self, dir: &TreePath, name: &str) -> Result<Located, LoadFault> {
-        TaskSource::find(&mut self.0, dir, name)
-    }
-
-    fn holds(&mut self, dir: &TreePath, name: &str) -> Result<bool, LoadFault> {
-        self.0.holds(dir, name)
-    }
-
-    fn list(&mut self, dir: &TreePath) -> Result<Vec<OsString>, LoadFault> {
-        TaskSource::list(&mut self.0, dir)
-    }
-
-    fn read_at_most(
-        &mut self,
-        dir: &TreePath,
-        name: &str,
-        most: u64,
-    ) -> Result<Vec<u8>, LoadFault> {
-        self.0.read_at_most(dir, name, most)
-    }
-
-    fn version(&mut self, _: &TreePath) -> Result<SourceVersion, LoadFault> {
-        Ok(SourceVersion { commit: id(), tree: id(), dirty: false, checked_out: None })
-    }
-
-    fn file_version(&mut self, dir: &TreePath, _: &str) -> Result<SourceVersion, LoadFault> {
-        self.version(dir)
-    }
-
-    fn contents(&mut self, _: &TreePath, _: &str) -> Result<FileContents, LoadFault> {
-        Ok(FileContents::Blob(id()))
-    }
-
-    fn recorded(&mut self, _: &TreeName) -> Result<RecordedTree, LoadFault> {
-        Err(LoadFault::Missing)
-    }
-
-    fn changes(&mut self) -> Result<Changes, LoadFault> {
-        Ok(Changes::default())
-    }
-}
 
 /// The computations of the tests, with their inputs and outputs.
 const COMPUTATIONS: [(&str, &str, &str); 5] = [
