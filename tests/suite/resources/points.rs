@@ -47,17 +47,6 @@ fn points_that_are_left_out_need_not_fit() {
 }
 
 #[test]
-fn to_ask_for_a_factor_is_not_to_read_it() {
-    let files = [("workflow/factors/00-n", "1\n2\n"), ("workflow/factors/01-threads", "1\n2\n")];
-    let lab = sweep(&files, "n", "cpus {threads}\n");
-    lab.run("ce", &["check"]).exit(2).says("the body does not read threads");
-    let lab = sweep(&files[..1], "n", "cpus {thread}\n");
-    lab.run("ce", &["check"])
-        .exit(2)
-        .says("{thread} is neither an input of the task nor bound by a sweep");
-}
-
-#[test]
 fn a_column_that_only_resources_name_is_in_no_call() {
     let sheet = "n\tcpus\n1\t1\n2\t3\n2\t2\n";
     let computed = ("workflow/inputs/01-points/kind", "file\n");

@@ -27,35 +27,6 @@ fn points_for_which_a_condition_does_not_hold_are_left_out() {
 }
 
 #[test]
-fn a_wrong_condition_is_told_when_the_task_is_loaded() {
-    for (condition, message, hint) in [
-        ("a < ", "workflow/where:1: column 4: expected a name, a number or a text", "size <= 100"),
-        ("a = 1", "column 3: expected an operator or the end, and found \"=\"", "write == here"),
-        (
-            "a == '1'",
-            "column 6: \"1\" is a text, and is compared with a number",
-            "leave the quotes",
-        ),
-        ("c == 1", "column 1: the points have no \"c\"", "the columns are \"a\", \"b\""),
-        ("a + b", "column 1: expected a comparison", "size != 0"),
-        ("b / (a - 1) > 1", "column 3: a division by zero, at a=1 b=3", "size != 0 &&"),
-        ("a == 1\nb == 3", "workflow/where: it has several lines", "&&"),
-    ] {
-        let ran = with(condition).commit();
-        let ran = ran.ce_run(&[]).exit(2);
-        assert!(ran.stderr.contains(message) && ran.stderr.contains(hint), "{}", ran.stderr);
-    }
-    // Two spellings of one number are texts.
-    let lab = sweep("", &[("factors/00-a", "1.1\n1.10\n2\n"), ("where", "a == 1.10")])
-        .call("inputs/00-body/", "mul", &["a", "a"])
-        .commit();
-    lab.ce_run(&[]).exit(2).says(
-        "workflow/where:1: column 1: a is a text, since \"1.1\" and \"1.10\" are one number, and is \
-         compared with a number\n    try: write the other side in quotes, as it is spelled",
-    );
-}
-
-#[test]
 fn conditions_of_computed_points_are_found_when_these_are() {
     let lab = sweep("sheet", &[("factors/00-y", "1\n2\n"), ("where", "x > y && who != 'you'")])
         .data("sheet", "x,who\n1,me\n2,you\n3,me\n")

@@ -72,22 +72,6 @@ fn braces_and_resources_read_inputs_too() {
 }
 
 #[test]
-fn levels_with_the_name_of_an_input_are_wrong_when_the_task_is_loaded() {
-    let lab = sheet("size", "")
-        .node("inputs/01-points/", "points", "")
-        .file("workflow/inputs/01-points/factors/00-x", "1\n2\n")
-        .file("workflow/inputs/01-points/factors/01-size", "7\n")
-        .commit();
-    for program in ["ce-sym", "ce-viz"] {
-        lab.run(program, &[])
-            .exit(2)
-            .says("workflow/inputs/01-points: the points have a column \"size\"");
-    }
-    lab.run("ce", &["check"]).exit(2).says(SIZE).says(TRY);
-    lab.ce_run(&[]).exit(2).called(vec![]);
-}
-
-#[test]
 fn points_that_a_call_computes_are_wrong_when_they_are_known() {
     let lab = sheet("size", "")
         .computation("derive", "", "points", r#"echo '{"x":1,"size":7}' >"$1""#)

@@ -4,6 +4,8 @@ mod accepted;
 mod library;
 mod nodes;
 mod places;
+mod sweep_names;
+mod sweeps;
 mod unreadable;
 
 use std::ffi::OsString;
