@@ -57,23 +57,6 @@ fn both_forms_say_the_same() {
     assert_eq!(fs::read_to_string(lab.path("task/workflow.ce")).unwrap(), SEVERAL);
 }
 
-#[test]
-fn what_is_wrong_with_it_is_told() {
-    for (text, says) in [
-        ("ALL()", "workflow.ce:2: expected an expression, found \")\""),
-        ("ALL(x y)[01]", "workflow.ce:2: "),
-        (
-            "both = ALL(x y)\nboth[01]",
-            "workflow.ce:3: \"both\" is several expressions, and has no slice of its own",
-        ),
-        ("(add ALL(x y x) y)", "add takes 2 inputs, not 4"),
-        ("SWEEP(ALL((add n y) (add y n)) :over n 1 2)", "columns"),
-    ] {
-        let lab = task(&format!("Inputs: x, y\n{text}\n")).commit();
-        lab.run("ce", &["check"]).exit(2).says(says);
-    }
-}
-
 /// Each level has the values of the one below it twice, and one long chain has a level more for each line.
 #[test]
 fn deep_and_wide_nests_are_told_soon() {

@@ -1,7 +1,6 @@
 //! A workflow that is one text, `workflow.ce`: it is the same task as its directories, wherever it is loaded from.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
@@ -13,7 +12,6 @@ use compeval::task::Task;
 
 use super::round_trip::label;
 use crate::generator::{self, Random};
-use crate::golden;
 use crate::lab::{Lab, Library};
 use crate::lisp::{self, shown};
 
@@ -204,89 +202,6 @@ fn a_collection_keeps_what_a_text_names_at_any_commit() {
 }
 
 #[test]
-fn both_forms_at_once_are_refused() {
-    let lab =
-        Lab::task("Inputs: 'x', 'y'\n(add INPUT('x') INPUT('y'))").file("workflow.ce", "(add x y)");
-    let lab = lab.commit();
-    lab.run("ce", &["check"])
-        .exit(2)
-        .says("workflow.ce: the task has workflow, too")
-        .says("workflow.ce: the task has inputs, too");
-}
-
-#[test]
-fn problems_say_where_in_the_text_they_are() {
-    for (text, told) in [
-        ("Inputs: x, y\n\n(add\n  x z)", "workflow.ce:4: the task has no input \"z\""),
-        ("Inputs: x, y\nsum = (add x y)\n(mul som x)", "did you mean \"sum\"?"),
-        ("Inputs: x, y\n(ad x y)", "workflow.ce:2: there is no computation \"ad\""),
-        ("Inputs: x, y\n(add x)", "workflow.ce:2: add takes 2 inputs, not 1"),
-        ("Inputs: x, y\n(add x y)[02]", "workflow.ce:2: add has 1 output"),
-        (
-            "Inputs: x, y\n(add :b x y)",
-            "workflow.ce:2: the label \"b\" stands before the input \"a\"",
-        ),
-        ("Inputs: x = OWN('no')\n(add x x)", "workflow.ce:1: the task has no file \"no\""),
-        (
-            "Inputs: x, y\n(add x y",
-            "workflow.ce:2: the expression that begins at 2:1 is not closed",
-        ),
-        ("Inputs: x, y\n(add x y :resources 'cpu 4')", "workflow.ce:2: \"cpu\" is no resource"),
-        ("Inputs: x\nSWEEP((add x n) :over n 1 1)", "workflow.ce:2:"),
-        (
-            "Inputs: x\nSWEEP((add x n) :factors/00-n/m 1)",
-            "2: no file can have the name \"00-n/m\"",
-        ),
-        ("Inputs: x\nSWEEP((add x n) :over n\n 1\n 2\n :columns '07 a')", "workflow.ce:5:"),
-        ("Inputs: x\nSWEEP((add x n) :over n 001..003)", "\"001..003\" is no range of numbers"),
-        ("Inputs: x\nSWEEP((add n m) :over ('n' 'm') (1..3 4))", "\"1..3\" is a range of levels"),
-        (
-            "Inputs: x\nSWEEP((add x n) :over n ' 1')",
-            "workflow.ce:2: \" 1\" cannot be a line: it begins or ends with white space",
-        ),
-        (
-            "Inputs: x\nSWEEP((add x n) :over n |2\\xa;3|)",
-            "workflow.ce:2: \"2\\n3\" cannot be a line: it has a line end",
-        ),
-        (
-            "Inputs: x\nSWEEP((add m n) :over ('n' 'm') (1 2) ('3\t4' 5))",
-            "workflow.ce:2: column \"n\": the value cannot be used",
-        ),
-        ("Inputs: x\nSWEEP((add x n) :over ('n') (1) (''))", "workflow.ce:2: the line is empty"),
-        (
-            "Inputs: x\n(add x x :resources |cpus 4\\xa;memory 2G|)",
-            "workflow.ce:2: \"cpus 4\\nmemory 2G\" cannot be a line",
-        ),
-        ("Inputs: x\n(add x x)[|sum\\xa;sum|]", "\"sum\\nsum\" cannot be a line"),
-        (
-            "Inputs: x\nTASK = (add x x)\nTASK",
-            "workflow.ce:2: \"TASK\" is what the workflow itself",
-        ),
-        ("Inputs: x\n(add x OWN('workflow'))", "workflow.ce:2: the task has no file"),
-    ] {
-        let lab = task(text).commit();
-        lab.run("ce", &["check"]).exit(2).says(told);
-    }
-    for (text, hint) in [
-        ("Inputs: x, y\n(add x y :resources cpus 8)", "try: write :resources 'cpus 8'"),
-        ("Inputs: x, y\n(add x y :resources 8)", "as in :resources 'cpus 4'"),
-        ("Inputs: x, y\n(add x :b 8)", "try: write '8'"),
-        ("Inputs: x, y\n(add x :resources y 8)", "try: write '8'"),
-        ("Inputs: x\nSWEEP((add x n) :over n 1 :replicates many)", "expected a number, such as 10"),
-        ("Inputs: x, y\n(add x y :resources exclusive)", "as in :resources 'cpus 4' 'exclusive'"),
-        ("Inputs: x\nSWEEP((add x OWN('{n}')) x)", ":names lists what computed points bind"),
-        ("Inputs: x\nSWEEP((add x x :resources 'cpus {cores}') x)", "that :names lists"),
-    ] {
-        let lab = task(text).commit();
-        lab.run("ce", &["check"]).exit(2).says(hint);
-    }
-    let lab = task("(add x y)").without("workflow.ce").link("workflow.ce", "gone").commit();
-    lab.run("ce", &["check"]).exit(2).says("workflow.ce: does not exist");
-    let lab = task("Inputs: x, y\n\nunused = (f z)\n(add x y)").commit();
-    lab.run("ce", &["check"]).exit(0).says("workflow.ce:3: nothing needs \"unused\"");
-}
-
-#[test]
 fn what_is_wrong_with_the_texts_of_names_is_told_with_its_line() {
     let text = "Inputs: x\n(add (add x OWN('{x}')) OWN('{x}') :resources 'memory {x}G')";
     let lab = task(text).commit();
@@ -336,117 +251,4 @@ fn a_default_that_a_text_holds_differs_by_its_input() {
     let told = diff(&["--json"]);
     assert_eq!(told.matches(r#""event":"file""#).count(), 1, "{told}");
     assert!(told.contains(r#""input":"y""#), "{told}");
-}
-
-/// The texts of beginners, each in the place of the workflow of a task with the inputs `x` and `y`.
-const OF_BEGINNERS: &[&str] = &[
-    "(add x y",
-    "(add x (mul x y)",
-    "sum = (add x y\nproduct = (mul x y)\n(add sum product)",
-    "(add x y))",
-    "(add x, y)",
-    "add(x, y)",
-    "add x y",
-    "(add \u{2018}x\u{2019} y)",
-    "(add \"5\" y)",
-    "(add x 5)",
-    "sum := (add x y)\nsum",
-    "sum = (add x y)",
-    "sum = (add x y)\n(mul sum sum)\n(add sum sum)",
-    "sum = (add x y)\nsum = (mul x y)\nsum",
-    "sum = (add sum y)\nsum",
-    "a = (add b y)\nb = (add a y)\na",
-    "x = (add y y)\n(mul x x)",
-    "sum = (add x y)\n(mul smu x)",
-    "sum = (add x y)\n(mul sum[01] x)",
-    "parts = (divmod x y)[00, 01]\n(add parts[quotient] x)",
-    "(add x y)[sum",
-    "(add x[00] y)",
-    "(sum x y)",
-    "(add x)",
-    "(add :b x :a y)",
-    "SWEEP((add x n) :over n)",
-    "SWEEP((add x m) :over n 1 2)",
-    "SWEEP((add x n) :over n one two)",
-    "SWEEP(:over n 1 2 y)",
-    "SWEEP((add x n) :over n 1 2 :column '00 sum')",
-    "SWEEP((add x n) over n 1 2)",
-    "SWEEP((add x n) POINTS(:over n 1 2))",
-    "SWEEP((add x n))",
-    "SWEEP((add x n) :over n '' 1)",
-    "SWEEP((add x n) :over n 1 2 :exclude ('m') (1))",
-    "SWEEP((add x n) :over n 1 2 :exclude ('n') (3))",
-    "SWEEP((add x n) :over n 1 2 :where n)",
-    "SWEEP((add x n) :over n 1 2 :where 'm > 1')",
-    "SWEEP((add x n) :over n 1 2 :where 'n >')",
-    "SWEEP((add x n) :over n 1 'two' :where 'n > 1')",
-    "SWEEP((add x n) :over n 1 2 y)",
-    "SWEEP((add x n) :over ('n' 'm') (1 2) y)",
-    "SWEEP((add x n) :names 'n' y)",
-    "SWEEP((add x n) :over n 1 2\n  3 2)",
-    "SWEEP((add n m) :over ('n' 'm') (1 2) (1 2))",
-    "SWEEP((add x n) :over n 1 2 :over n 3)",
-    "SWEEP((add x n) y x)",
-    "SWEEP((add x n) :over n 1 2 :points y)",
-    "SWEEP((add x y) :over n 1 2)",
-    "SWEEP((add x n) :over n 1 2 :names 'n')",
-    "SWEEP((add x n) :over n 1 2 :columns 'n')",
-    "SWEEP((add x n) :over n 1 2 :columns '00 n')",
-    "(add 'a\u{1b}b' x)",
-    "sum = (add x y)\n(mul n sum)",
-    "parts = (divmod x y)[quotient]\n(add parts[remainder] x)",
-    "(add x y :resources 'cpus' 8)",
-    "(add x y :resources 'exclusive' 'memory' '2G')",
-    "(add x y :resources cpus 8)",
-    "(add x y :resources 'cpus=8')",
-];
-
-#[test]
-fn the_mistakes_of_beginners_have_one_message_each_that_helps() {
-    let mut lab = task("Inputs: x, y\n(add x y)").commit();
-    let mut told = String::new();
-    for text in OF_BEGINNERS {
-        lab = lab.file("workflow.ce", format!("Inputs: x, y\n\n{text}\n"));
-        let ran = lab.run("ce", &["check"]).exit(2);
-        let (told_of_text, _) = ran.stderr.split_once("  warning: ").unwrap();
-        write!(told, "{text}\n\n{told_of_text}\n").unwrap();
-    }
-    golden::check("text/beginners.txt", &told);
-    for (text, exit) in [
-        ("\u{feff}Inputs: x, y\r\n\r\nsum\t=\t(add x y)\r\nsum\r\n", 0),
-        ("Inputs: x\n# \u{fffd}\n(add x x)", 0),
-    ] {
-        lab = lab.file("workflow.ce", text);
-        lab.run("ce", &["check"]).exit(exit);
-    }
-    lab = lab.file("workflow.ce", b"Inputs: x\n(add x '\xff')");
-    lab.run("ce", &["check"]).exit(2).says("workflow.ce: is not UTF-8");
-    lab =
-        lab.file("workflow.ce", format!("Inputs: x, y\n{}(add x y", "# comment\n".repeat(1 << 20)));
-    lab.run("ce", &["check"]).exit(2).says("workflow.ce:1048578: the expression");
-}
-
-#[test]
-fn a_chain_of_definitions_may_have_any_length_and_paths_do_not_count() {
-    let mut text = "Inputs: x, y\na0 = (add x y)\n".to_owned();
-    for number in 1..10_000 {
-        let before = number - 1;
-        writeln!(text, "a{number} = (add a{before} a{before})").unwrap();
-    }
-    text += "a9999";
-    let lab = task(&text).commit();
-    let task = loaded(&lab);
-    assert_eq!(task.workflow.nodes().len(), 10_002);
-    assert_eq!(task.definitions.len(), 10_000);
-}
-
-#[test]
-fn a_line_may_have_any_length_and_brackets_any_depth() {
-    let deep = 20_000;
-    let text =
-        |last: &str| format!("Inputs: x, y\n{}{last}{}", "(add x ".repeat(deep), ")".repeat(deep));
-    let lab = task(&text("y")).commit();
-    assert_eq!(loaded(&lab).workflow.nodes().len(), deep + 2);
-    let lab = lab.file("workflow.ce", text("z"));
-    lab.run("ce", &["check"]).exit(2).says("workflow.ce:2: the task has no input \"z\"");
 }

@@ -2,10 +2,13 @@
 
 mod accepted;
 mod library;
+mod messages;
 mod nodes;
 mod places;
 mod sweep_names;
 mod sweeps;
+mod text_sweeps;
+mod texts;
 mod unreadable;
 
 use std::ffi::OsString;
