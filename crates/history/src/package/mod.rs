@@ -305,7 +305,9 @@ impl<'a> Packer<'a> {
                     (Some(subject), Ok(member)) => {
                         // Another file with the same contents is whole.
                         let is_named = split_member(&output.file).0 == subject.file();
-                        let member = member.filter(|_| is_named).map(|it| (it, output.digest));
+                        let member = member.filter(|_| is_named);
+                        let digest = output.digest;
+                        let member = member.map(|path| PackagedMember { path, digest });
                         self.push(&dir, number, &name, subject, member)?;
                     }
                     _ => self.bad.push(BadFile::new(output.file, "it has no record".to_owned())),
@@ -350,7 +352,7 @@ impl<'a> Packer<'a> {
         number: usize,
         name: &str,
         subject: Subject<'a>,
-        member: Option<(MemberPath, Digest)>,
+        member: Option<PackagedMember>,
     ) -> Result<(), StorageError> {
         let name = file_name(name.strip_suffix('/').unwrap_or(name));
         let path = self.places.take(join(dir, &name), |turn| {
@@ -364,12 +366,18 @@ impl<'a> Packer<'a> {
         let made = FileMaker::find(self.storage, self.history, self.published, subject)?;
         let holder = subject.file();
         let (file, contents) = match member {
-            Some((member, digest)) => (format!("{holder}/{member}"), digest),
+            Some(PackagedMember { path, digest }) => (format!("{holder}/{path}"), digest),
             None => (holder.clone(), *subject.digest),
         };
         self.files.push(PackagedFile { path, file, contents, definition, made, holder });
         Ok(())
     }
+}
+
+/// A file in a directory of the storage that goes into a package on its own.
+struct PackagedMember {
+    path: MemberPath,
+    digest: Digest,
 }
 
 /// The directory of a result beside others: `TASK/COMMIT/INPUTS`.
