@@ -37,21 +37,29 @@ const INPUT: &str = "input";
 /// The name of its output.
 const OUTPUT: &str = "output";
 
+/// A file that does not exist yet.
+struct NewFile<'a> {
+    /// The path in the task.
+    path: &'a str,
+    contents: &'a str,
+    is_program: bool,
+}
+
 /// The files of a new task of which the workflow is one text: it runs at once.
-const STUDY: [(&str, &str, u32); 3] = [
-    (
-        WORKFLOW_TEXT,
-        "\
+const STUDY: [NewFile<'static>; 3] = [
+    NewFile {
+        path: WORKFLOW_TEXT,
+        contents: "\
 # How many lines, words and bytes does the text have?
 Inputs: text = OWN('data/text')
 
 (count text)
 ",
-        0o666,
-    ),
-    (
-        "computations/count.sh",
-        "\
+        is_program: false,
+    },
+    NewFile {
+        path: "computations/count.sh",
+        contents: "\
 #!/bin/sh
 #CE inputs text
 #CE outputs counts
@@ -60,9 +68,13 @@ Inputs: text = OWN('data/text')
 set -eu
 wc <\"$1\" >\"$2\"
 ",
-        0o777,
-    ),
-    ("data/text", "The first line of many.\nThe second one.\n", 0o666),
+        is_program: true,
+    },
+    NewFile {
+        path: "data/text",
+        contents: "The first line of many.\nThe second one.\n",
+        is_program: false,
+    },
 ];
 
 /// Makes a task that runs at once in a directory: a Git repository unless it is in one, a workflow that is one text, a
@@ -73,15 +85,15 @@ wc <\"$1\" >\"$2\"
 /// Fails if there is a part of a task already, or a file cannot be written. Nothing is overwritten.
 pub fn init(dir: &Path) -> Result<Created, EditError> {
     let task = new_task(dir)?;
-    let present: Vec<PathBuf> = STUDY.map(|(path, ..)| path.into()).into();
+    let present: Vec<PathBuf> = STUDY.map(|file| file.path.into()).into();
     refuse_present(&task, present)?;
     let count = load::library(&task).into_iter().find(|(name, _)| name == "count");
     if let Some((_, place)) = count {
         return Err(EditError::Exists(vec![place]));
     }
     let in_repository = create_repository(dir, &task)?;
-    make_files(&task, &STUDY.map(|(path, contents, mode)| (path.to_owned(), contents, mode)))?;
-    Ok(Created { in_repository, files: STUDY.map(|(path, ..)| path.into()).into() })
+    make_files(&task, &STUDY)?;
+    Ok(Created { in_repository, files: STUDY.map(|file| file.path.into()).into() })
 }
 
 /// Makes the directory of a task, and returns its real path.
@@ -110,10 +122,9 @@ fn create_repository(dir: &Path, task: &Path) -> Result<bool, EditError> {
 }
 
 /// Makes files that do not exist, and the directories that they are in: through no link, which the repository may have brought.
-fn make_files(task: &Path, files: &[(String, &str, u32)]) -> Result<(), EditError> {
+fn make_files(task: &Path, files: &[NewFile<'_>]) -> Result<(), EditError> {
     let writer = DirectoryWriter::open(task).map_err(|source| write_error(task, source))?;
-    for (path, contents, mode) in files {
-        let is_program = mode & 0o111 != 0;
+    for NewFile { path, contents, is_program } in files {
         let written = match is_program {
             true => writer.write_program(path, contents),
             false => writer.write(path, contents),
@@ -207,10 +218,14 @@ fn create_computation(task: &Path, name: &ComputationName) -> Result<Vec<PathBuf
         return Ok(Vec::new());
     }
     let place = Path::new(LIBRARY).join(name.as_str());
-    let files = [("inputs", INPUT, 0o666), ("outputs", OUTPUT, 0o666), ("exec", EXEC, 0o777)];
-    let lines = files.map(|(file, contents, mode)| (file, format!("{contents}\n"), mode));
-    let files = lines.each_ref().map(|(file, contents, mode)| {
-        (format!("{LIBRARY}/{name}/{file}"), contents.as_str(), *mode)
+    let files = [("inputs", INPUT, false), ("outputs", OUTPUT, false), ("exec", EXEC, true)];
+    let files = files.map(|(file, line, is_program)| {
+        (format!("{LIBRARY}/{name}/{file}"), format!("{line}\n"), is_program)
+    });
+    let files = files.each_ref().map(|(path, contents, is_program)| NewFile {
+        path,
+        contents,
+        is_program: *is_program,
     });
     make_files(task, &files)?;
     Ok(vec![place])
