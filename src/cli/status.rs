@@ -18,7 +18,7 @@ use ce_history::{SuspendedFact, suspended};
 use ce_model::exit::{Exit, Explain};
 use ce_model::humanize::counted;
 use ce_model::sweep::Factor;
-use ce_report::{self as report, AskedStatus, Output, TICK, say};
+use ce_report::{self as report, AskedStatus, Output, SuspendedStatus, TICK, say};
 use ce_storage::records::SuspensionState;
 use ce_storage::{Storage, Suspension};
 
@@ -133,15 +133,15 @@ impl Tool for ShowStatus {
             return self.look(&path, out);
         }
         let session = SuspensionSession::open(&path)?;
-        let mut facts = Vec::new();
+        let mut calls = Vec::new();
         for fact in self.selection.suspended(session.storage())? {
             if session.interrupted_by().is_some() {
                 break;
             }
             let said = can_be_asked(&fact).then(|| ask(&session, &fact));
-            facts.push((fact, said));
+            calls.push(SuspendedStatus { fact, said });
         }
-        let exit = self.print(session.storage(), &facts, out)?;
+        let exit = self.print(session.storage(), &calls, out)?;
         Ok(session.interrupted_by().map_or(exit, Exit::Interrupted))
     }
 }
@@ -161,8 +161,8 @@ impl ShowStatus {
     fn look(&self, path: &Path, out: &mut dyn Write) -> Result<Exit, Error> {
         let storage = Storage::existing(path)?;
         let facts = self.selection.suspended(&storage)?;
-        let facts: Vec<_> = facts.into_iter().map(|fact| (fact, None)).collect();
-        self.print(&storage, &facts, out)
+        let calls = facts.into_iter().map(|fact| SuspendedStatus { fact, said: None });
+        self.print(&storage, &calls.collect::<Vec<_>>(), out)
     }
 
     /// Prints how things stand again and again.
@@ -186,7 +186,7 @@ impl ShowStatus {
     fn print(
         &self,
         storage: &Storage,
-        facts: &[(SuspendedFact, Option<AskedStatus>)],
+        calls: &[SuspendedStatus],
         out: &mut dyn Write,
     ) -> Result<Exit, Error> {
         let (mut activities, mut submitted) = Default::default();
@@ -197,16 +197,16 @@ impl ShowStatus {
         }
         let now = Timestamp::now();
         let printed = if self.json {
-            report::status_json(storage, &activities, &submitted, facts, out)
+            report::status_json(storage, &activities, &submitted, calls, out)
         } else if self.selection.is_everything() {
             report::activities(&activities, now, out)
                 .and_then(|()| report::submitted_runs(&submitted, now, out))
-                .and_then(|()| report::suspended_calls(storage, facts, out))
+                .and_then(|()| report::suspended_calls(storage, calls, out))
         } else {
-            report::suspended_calls(storage, facts, out)
+            report::suspended_calls(storage, calls, out)
         };
         printed.map_err(OutputError)?;
-        if facts.is_empty() && !self.selection.is_everything() && !self.watch {
+        if calls.is_empty() && !self.selection.is_everything() && !self.watch {
             let all = counted(suspended(storage)?.len(), "suspended call");
             say("ce", &format_args!("these options choose none of {all}"));
         }

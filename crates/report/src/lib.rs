@@ -57,8 +57,8 @@ pub use self::printer::{
 };
 pub use self::progress::{Bar, Progress, TICK, exchanging, terminal, while_reading};
 pub use self::status::{
-    AskedStatus, activities, status_json, submitted_runs, suspended_calls, suspended_title,
-    waiting_jobs,
+    AskedStatus, SuspendedStatus, activities, status_json, submitted_runs, suspended_calls,
+    suspended_title, waiting_jobs,
 };
 pub use self::table::{
     TableFormat, disturbed_rows, ends_in_words, table, table_comparison, table_counts,

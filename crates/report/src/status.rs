@@ -22,17 +22,25 @@ use ce_storage::{Activity, ClaimedCall, Holder, ResultName, Storage};
 /// The answer of a suspended call about its state, or why it could not be asked.
 pub type AskedStatus = Result<Option<SuspensionAnswer>, String>;
 
+/// A suspended call, and its answer if it was asked.
+pub struct SuspendedStatus {
+    /// The call.
+    pub fact: SuspendedFact,
+    /// The answer; `None` if the call was not asked.
+    pub said: Option<AskedStatus>,
+}
+
 /// Prints the calls that are suspended, each with what it has said if it was asked.
 pub fn suspended_calls(
     storage: &Storage,
-    calls: &[(SuspendedFact, Option<AskedStatus>)],
+    calls: &[SuspendedStatus],
     out: &mut dyn Write,
 ) -> io::Result<()> {
     match calls.len() {
         0 => {}
         count => writeln!(out, "{}:", counted(count, "suspended call"))?,
     }
-    for (fact, said) in calls {
+    for SuspendedStatus { fact, said } in calls {
         let record = &fact.suspension.record;
         let attempts = counted(record.attempts as usize, "attempt");
         writeln!(out, "  {}", suspended_title(fact))?;
@@ -151,10 +159,10 @@ pub fn status_json(
     storage: &Storage,
     activities: &[Activity],
     submitted: &[SubmittedRun],
-    calls: &[(SuspendedFact, Option<AskedStatus>)],
+    calls: &[SuspendedStatus],
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let suspended = calls.iter().map(|(fact, said)| {
+    let suspended = calls.iter().map(|SuspendedStatus { fact, said }| {
         let (name, record) = (&fact.suspension.name, &fact.suspension.record);
         JsonSuspended {
             name: name.short(),

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use super::measurements::{self, LevelComparison};
+use super::measurements::{self, LevelComparison, ShownTable};
 use super::{different, in_utc, lines, moment, text};
 use ce_git::LastChange;
 use ce_model::humanize::{counted, duration, size};
@@ -15,8 +15,8 @@ use ce_model::name::{encoded, file_name};
 use ce_model::statistics::Measurements;
 use ce_queries::frame::{FrameRow, RowStatus};
 use ce_queries::page::{
-    CopyBeside, FileFormat, GivenInput, GivenValue, MeasuredTable, NotHeld, OutputContents,
-    PageCall, PageCallState, PageData, PageOutput, PageStudy, PageTable,
+    CopyBeside, FileFormat, GivenInput, GivenValue, NotHeld, OutputContents, PageCall,
+    PageCallState, PageData, PageOutput, PageStudy,
 };
 use maud::{Markup, PreEscaped, html};
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
@@ -36,7 +36,7 @@ const FAILURES: usize = 5;
 /// The head of a page: what it is about, and how well that is known.
 pub(super) fn head(
     data: &PageData,
-    tables: &[(&PageTable, MeasuredTable<'_>)],
+    tables: &[ShownTable<'_>],
     comparisons: &[LevelComparison<'_>],
     omissions: &[String],
 ) -> Markup {
@@ -50,7 +50,7 @@ pub(super) fn head(
             (completeness(data))
             @for verdict in comparisons.iter().flat_map(LevelComparison::in_words) { span { b { (text(&verdict)) } } }
             @if let Some(known) = measurements::known(tables) { span { (known) } }
-            span { (if tables.iter().any(|(_, it)| it.has_replicates) { "Measured " } else { "Computed " }) (when(&data.calls)) }
+            span { (if tables.iter().any(|it| it.measured.has_replicates) { "Measured " } else { "Computed " }) (when(&data.calls)) }
             span { (machine_summary(data)) }
         }
         p.hint {

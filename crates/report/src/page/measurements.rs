@@ -32,10 +32,23 @@ const WIDE: f64 = 0.2;
 /// The size of the drawing of all values of a point.
 const STRIP: [f64; 2] = [150.0, 18.0];
 
+/// A table of the page, with its measurements.
+pub(super) struct ShownTable<'a> {
+    table: &'a PageTable,
+    pub(super) measured: MeasuredTable<'a>,
+}
+
+impl<'a> ShownTable<'a> {
+    /// Collects the measurements of a table.
+    pub(super) fn new(table: &'a PageTable) -> Self {
+        Self { table, measured: MeasuredTable::new(&table.frame) }
+    }
+}
+
 /// Describes in a sentence how well the medians are known; `None` if nothing was measured repeatedly.
-pub(super) fn known(tables: &[(&PageTable, MeasuredTable<'_>)]) -> Option<String> {
+pub(super) fn known(tables: &[ShownTable<'_>]) -> Option<String> {
     let (mut all, mut wide, mut few, mut widest) = (0, 0, 0, 0.0_f64);
-    for (_, table) in tables.iter().filter(|(_, table)| table.has_replicates) {
+    for table in tables.iter().map(|it| &it.measured).filter(|it| it.has_replicates) {
         for point in &table.points {
             for column in 0..table.columns.len() {
                 let Some(sample) = point.sample(column) else { continue };
@@ -68,12 +81,12 @@ pub(super) fn known(tables: &[(&PageTable, MeasuredTable<'_>)]) -> Option<String
 }
 
 /// The measurements of all tables. Plots are drawn unless the study draws figures of its own.
-pub(super) fn section(tables: &[(&PageTable, MeasuredTable<'_>)], has_figures: bool) -> Markup {
+pub(super) fn section(tables: &[ShownTable<'_>], has_figures: bool) -> Markup {
     html! {
         @if !tables.is_empty() {
             section #measurements {
                 h2 { "Measurements" }
-                @for (table, measured) in tables {
+                @for ShownTable { table, measured } in tables {
                     @if tables.len() > 1 || table.title != "measurements" { h3 { (text(&table.title)) } }
                     @for (name, value) in &measured.mixed {
                         p.hint { (text(name)) " has no medians: one of its values is " (text(&format!("{value:?}"))) "." }
@@ -235,9 +248,9 @@ fn point_label(table: &MeasuredTable<'_>, point: &MeasuredPoint<'_>) -> String {
 }
 
 /// The points that lack values, in words.
-pub(super) fn without_values(tables: &[(&PageTable, MeasuredTable<'_>)]) -> Vec<String> {
+pub(super) fn without_values(tables: &[ShownTable<'_>]) -> Vec<String> {
     let mut points = Vec::new();
-    for (_, table) in tables {
+    for ShownTable { measured: table, .. } in tables {
         for point in table.points.iter().filter(|point| point.absent > 0) {
             let texts = table.axes.iter().enumerate();
             let texts =
@@ -399,9 +412,9 @@ impl Strip {
 }
 
 /// Levels of factors compared with the first ones, or commits with the ones before: what becomes of the medians.
-pub(super) fn compared<'a>(tables: &'a [(&PageTable, MeasuredTable)]) -> Vec<LevelComparison<'a>> {
-    let measured = tables.iter().filter(|(_, measured)| measured.has_replicates);
-    measured.flat_map(|(_, measured)| LevelComparison::all(measured)).collect()
+pub(super) fn compared<'a>(tables: &'a [ShownTable<'_>]) -> Vec<LevelComparison<'a>> {
+    let measured = tables.iter().map(|it| &it.measured).filter(|it| it.has_replicates);
+    measured.flat_map(LevelComparison::all).collect()
 }
 
 /// The tables of comparisons.

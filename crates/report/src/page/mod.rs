@@ -17,10 +17,11 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 pub use self::directory::{PageDirectory, PageError, begins_as_page, refuse_links};
+use self::measurements::ShownTable;
 use super::compared_medians::significant;
 use super::terminal::harmless;
 use ce_model::digest::Blake3;
-use ce_queries::page::{FileFormat, MeasuredTable, PageData, PageTable};
+use ce_queries::page::{FileFormat, PageData};
 use data_encoding::BASE64;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
@@ -53,8 +54,7 @@ const SCRIPT: [&str; 8] = [
 /// Fails if the data cannot be written as JSON.
 pub fn page(data: &PageData, drawing: &[u8], omissions: &[String]) -> io::Result<Vec<u8>> {
     let json = json_of(data)?;
-    let tables = data.tables.iter().map(|table| (table, MeasuredTable::new(&table.frame)));
-    let tables: Vec<(&PageTable, MeasuredTable<'_>)> = tables.collect();
+    let tables: Vec<ShownTable<'_>> = data.tables.iter().map(ShownTable::new).collect();
     let mut contents = data.outputs.iter().flat_map(|it| &it.contents);
     let has_figures =
         contents.any(|it| it.held.is_ok() && matches!(it.format, FileFormat::Picture(_)));
