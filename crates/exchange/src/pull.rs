@@ -716,7 +716,7 @@ fn in_repository(
         };
         match pointer {
             Some(id) if bytes <= limits.object => {
-                found.push(FoundFile { file, id, is_large: true })
+                found.push(FoundFile { file, id, is_large: true });
             }
             Some(_) => return Ok(Err(RefusedFor::Large { bytes, limit: limits.object })),
             None if bytes > limits.git => {

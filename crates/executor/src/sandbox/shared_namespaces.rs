@@ -251,6 +251,8 @@ impl Spawner {
         let kept: Vec<_> = [other.as_fd()].into_iter().chain(namespace).collect();
         // After any failure, the launcher notices that the spawner has ended.
         let pid = fork_process(KeptFiles::Only(&kept), || serve(&other, nobody).is_err().into())?;
+        // While it is open here, the end of the spawner is not noticed.
+        drop(other);
         Ok(Self { pid, socket: BufReader::new(socket) })
     }
 

@@ -26,6 +26,7 @@ use ce_files::umask;
 use ce_model::digest::Digest;
 
 /// A directory of the storage whose files a copy of another directory can share.
+#[derive(Clone, Copy)]
 pub(crate) struct EarlierDirectory<'a> {
     pub(crate) path: &'a Path,
     pub(crate) manifest: &'a Manifest,
