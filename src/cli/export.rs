@@ -319,7 +319,7 @@ impl Tool for CiteResult {
         say(
             "ce",
             &format_args!(
-                "warning: {} is not what is cited: {fault}\n  try: ce verify --repair, and run the task again",
+                "warning: {} is not as cited: {fault}\n  try: ce verify --repair, and run the task again",
                 harmless(&subject.file())
             ),
         );

@@ -441,7 +441,7 @@ enum NamedCommitsError {
     #[error("the standard input cannot be read: {0}")]
     Read(io::Error),
     /// A line has more than a revision.
-    #[error("line {number} of the standard input is no revision: {line:?}")]
+    #[error("line {number} of the standard input is not a revision: {line:?}")]
     Line {
         /// Its number, from 1.
         number: usize,

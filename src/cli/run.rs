@@ -649,7 +649,7 @@ enum NotInJob {
     #[error("{0} and --detach=job exclude each other")]
     Option(&'static str),
     /// No commit has its task.
-    #[error("what is not committed and --detach=job exclude each other")]
+    #[error("an uncommitted task and --detach=job exclude each other")]
     Uncommitted,
 }
 

@@ -30,9 +30,9 @@ use ce_report::{self as report, TableFormat, say};
 enum TooManyVersions {
     #[error("{0} versions are given, and two can be compared")]
     Compared(usize),
-    #[error("{0} versions are given, and a summary is that of one")]
+    #[error("{0} versions are given, and --summary takes one")]
     Summarised(usize),
-    #[error("{0} versions are given, and steps are those of one")]
+    #[error("{0} versions are given, and --steps takes one")]
     Steps(usize),
 }
 
@@ -49,7 +49,7 @@ impl Explain for TooManyVersions {
 
 /// The points of a sweep are no history.
 #[derive(Debug, thiserror::Error)]
-#[error("no column of its points has commits, or nothing has numbers at these: there are no steps")]
+#[error("there are no steps: no column of the points has commits, or nothing has numbers at these")]
 struct NoHistory;
 
 impl Explain for NoHistory {
@@ -272,7 +272,7 @@ impl ShowTable {
             say(
                 "ce",
                 &format_args!(
-                    "{name} is left out: one of its values is {value:?}, which is no number"
+                    "{name} is left out: one of its values is {value:?}, which is not a number"
                 ),
             );
         }

@@ -31,7 +31,10 @@ const PARTS: [(&str, &str); 8] = [
     ("it is not one commit", "a cause of \"there is no commit …\""),
     ("it was not opened", "a cause of \"the repository … cannot be read\""),
     ("the object … is a …, not a blob", "a cause of \"the repository … cannot be read\""),
-    ("the tree … has an entry \"…\", which is no name", "a cause of \"the tree … cannot be read\""),
+    (
+        "the tree … has an entry \"…\", which is not a file name",
+        "a cause of \"the tree … cannot be read\"",
+    ),
     ("… is not a plain file", "a cause of \"the mirror of … cannot be used\""),
     ("… is not as Git writes it", "a cause of \"the repository … cannot be read\""),
 ];

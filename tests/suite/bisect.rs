@@ -275,13 +275,13 @@ fn one_output_can_be_what_counts() {
     };
     lab.called();
     refused("2", "there is no output 02: 00 is q, 01 is r\n  try: give one of these");
-    refused("p", "\"p\" is no output: there are q, r");
+    refused("p", "\"p\" is not an output: there are q, r");
     refused("100", "there is no output 100: 00 is q, 01 is r");
     // An output that only an earlier commit lacks makes that commit unknown.
     let lab = lab.computation("divmod", "a b", "q rest", &script(3, 3));
     let lab = lab.file("workflow/outputs", "q\nrest\n").commit_again();
     let ran = bisect(&lab, "HEAD~2", "HEAD", &["--output", "rest"]).exit(1);
-    ran.says("ce: HEAD~2 cannot be judged: \"rest\" is no output: there are q, r\n");
+    ran.says("ce: HEAD~2 cannot be judged: \"rest\" is not an output: there are q, r\n");
     let ran = bisect(&lab, "HEAD~2", "HEAD", &["--output", "res"]).exit(2);
     ran.says("  try: did you mean rest?\n");
 }

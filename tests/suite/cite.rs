@@ -109,7 +109,7 @@ fn a_file_that_is_not_as_recorded_is_cited_with_a_warning() {
         }
         let told = lab.run("ce", &["cite", "../storage", &output]).exit(5);
         assert_eq!(told.stdout, whole.stdout);
-        let warning = format!("ce: warning: {output} is not what is cited: it");
+        let warning = format!("ce: warning: {output} is not as cited: it");
         told.says(&warning).says("\n  try: ce verify --repair, and run the task again\n");
     }
 }

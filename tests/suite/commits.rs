@@ -370,8 +370,9 @@ fn lines_of_standard_input_that_are_no_commits_are_told() {
         lab.finish(ce.stdin(given(&lab, input))).exit(2)
     };
     named("main\n\nmain and more\n")
-        .says("line 3 of the standard input is no revision: \"main and more\"");
-    named("main~1..main\n").says("line 1 of the standard input is no revision: \"main~1..main\"");
+        .says("line 3 of the standard input is not a revision: \"main and more\"");
+    named("main~1..main\n")
+        .says("line 1 of the standard input is not a revision: \"main~1..main\"");
     named("main\nnext\n")
         .says("ce: line 2 of the standard input names no commit\n")
         .says("the repository lib has no commit next");

@@ -125,7 +125,10 @@ fn what_cannot_be_compared_is_one_error() {
             &["--by", "bench=few,encodes", "old.csv"],
             "bench has no level \"encodes\"; there are encode, few\n  try: did you mean encode?",
         ),
-        (&["old.csv", "wide"], "wide is no table: line 2: the row has 1 value, and the header 2"),
+        (
+            &["old.csv", "wide"],
+            "wide is not a table: line 2: the row has 1 value, and the header 2",
+        ),
         (&["old.csv", "gone"], "cannot read gone"),
         (&["--threshold", "x", "old.csv", "new.csv"], "write a number such as 2 or 0.5"),
     ] {
@@ -213,7 +216,7 @@ echo "{\"seconds\":$s,\"mb\":5.$r,\"note\":\"none\"}" >"$3""#;
     lab.ce_run(&[]).exit(0);
     let versions = ["--by", "v=v1,v2", "--better", "less", "--fail-on", "worse"];
     let wrong =
-        "the column seconds cannot be compared: \"timeout\" at v=v2 replicate=4 is no number";
+        "the column seconds cannot be compared: \"timeout\" at v=v2 replicate=4 is not a number";
     compare(&lab, &[&versions[..], &["--task", ".", "../storage"]].concat()).exit(2).says(wrong);
     let mb = ["--column", "mb", "--task", ".", "../storage"];
     compare(&lab, &[&versions[..], &mb].concat()).exit(0).shows("mb from v1 to v2");

@@ -131,10 +131,10 @@ fn what_cannot_be_exported_leaves_nothing() {
     };
     let unknown = ce(&arith, &["export", "../results", "t_arith/none/x", "../out"]);
     assert!(unknown.code == 2 && unknown.err.contains("has no record"), "{unknown:?}");
-    export(&[], "../results", 2, "../results exists, and is no empty directory");
+    export(&[], "../results", 2, "../results is not an empty directory");
     export(&[], "../results/new", 2, "../results/new is in the storage");
-    export(&[], "tasks-example/..", 2, "is no name of a new directory");
-    export(&[], "-", 2, "- is no name of a new directory");
+    export(&[], "tasks-example/..", 2, "cannot name a new directory");
+    export(&[], "-", 2, "- cannot name a new directory");
     export(&[], "none/out", 5, "cannot write none/out");
     // A job needs no intermediate results.
     let quotient = format!("c_divmod/COMMIT/00/{CALL}");

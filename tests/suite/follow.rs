@@ -120,7 +120,7 @@ fn a_call_that_nobody_knows_is_an_error() {
     let lab = lab();
     for name in [CALL, "c_slow/000000000000/ad48103e4fc7_5d9474c0309b", "nothing"] {
         let ran = lab.finish(&mut show(&lab, &["--log", "../storage", name])).exit(2);
-        let ran = ran.says("is no call that has ended or is executed now");
+        let ran = ran.says("does not name a call that has ended or is running");
         ran.says("try: ce log lists calls, and ce status those that are executed now").drop_it();
     }
     let mut command = show(&lab, &["--log", "--json", "../storage", CALL]);

@@ -73,7 +73,7 @@ fn what_is_of_another_kind_says_what_to_give() {
     let text = "give a file; ls ../data shows those in the directory";
     run(&lab, "run --points @ ../storage", "../data").says(&format!("  try: {text}\n"));
     run(&lab, "show --manifest @", "../data/x")
-        .says("  try: give a directory: ../data/x is none\n");
+        .says("  try: give a directory: ../data/x is not one\n");
     run(&lab, "viz -o @", "../data").says("  try: end the name in .dot, .svg, .png or .pdf\n");
     fs::create_dir(lab.path("data/d.svg")).unwrap();
     let text = "give the name of a file: ../data/d.svg is a directory";

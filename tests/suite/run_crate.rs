@@ -276,7 +276,7 @@ fn what_is_no_crate_is_one_error_and_leaves_nothing() {
     refused(&[&WHOLE[..], &[&call]].concat(), "../out", 2, "a crate holds one job, and 2 results");
     let no_job = lab.run("ce", &["export", "--crate", "../storage", &call, "../out"]).exit(2);
     assert!(
-        no_job.stderr.contains("is no job: a crate holds the run of a task"),
+        no_job.stderr.contains("is not a job: a crate holds the run of a task"),
         "{}",
         no_job.stderr
     );
@@ -416,7 +416,7 @@ fn licence_and_authors_are_asked_for() {
         ),
         (Some("license: MIT\n"), "a crate says its authors, "),
         (Some("authors: [{name: x}]\n"), "a crate says its licence, "),
-        (Some("license: [MIT\n"), "cannot be understood\n  because: it is no YAML"),
+        (Some("license: [MIT\n"), "cannot be understood\n  because: it is not YAML"),
     ] {
         let lab = Lab::task("Inputs: 'x', 'y'\n(add INPUT('x') INPUT('y'))");
         let lab = match cited {

@@ -61,7 +61,9 @@ fn what_cannot_be_looked_into_is_one_error() {
     let lab = lab();
     look(&lab, &call(&lab, "bad"), &["no-such-program"]).exit(1).says("no-such-program");
     look(&lab, "ad48", &["true"]).exit(2).says("the inputs of 2 calls begin with ad48");
-    look(&lab, "c_bad/000000000000/00", &["true"]).exit(2).says("is no call that has ended");
+    look(&lab, "c_bad/000000000000/00", &["true"])
+        .exit(2)
+        .says("does not name a call that has ended");
     let ran = lab.run("ce", &["shell", "../storage", &call(&lab, "bad")]).exit(2);
     let ran = ran.says("a shell needs a terminal").says("ce shell CALL -- ls -l /inputs");
     assert!(!ran.stderr.contains("in the sandbox of"), "{}", ran.stderr);
@@ -85,8 +87,8 @@ fn a_call_may_be_named_as_only_names_it() {
     for name in ["mul", "bad", "left"] {
         assert_eq!(by_name(name).exit(0).stdout, "5\n", "{name}");
     }
-    by_name("add").exit(2).says("add is no call that has ended");
-    by_name("none").exit(2).says("none is no call that has ended");
+    by_name("add").exit(2).says("add does not name a call that has ended");
+    by_name("none").exit(2).says("none does not name a call that has ended");
     lab.run("ce-run", &["../storage", "../data/y", "../data/x"]).exit(1);
     let ran = by_name("mul").exit(2).says("2 calls are named mul: c_mul/").says(" a=17 b=5");
     for call in [
@@ -102,7 +104,7 @@ fn a_call_may_be_named_as_only_names_it() {
         lab.finish(&mut command)
     };
     outside("mul").exit(2).says("2 calls are named mul");
-    outside("left").exit(2).says("left is no call that has ended");
+    outside("left").exit(2).says("left does not name a call that has ended");
 }
 
 #[test]

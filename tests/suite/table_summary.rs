@@ -63,7 +63,7 @@ fn a_column_of_numbers_with_a_text_is_not_left_out_in_silence() {
     let lab =
         lab("6\n", r#"r=$(cat "$2"); [ $r != 4 ] || r=timeout; echo $r >"$3"; echo warm >"$4""#);
     lab.ce_run(&["--no-sync"]).exit(0);
-    let told = "ce: seconds is left out: one of its values is \"timeout\", which is no number\n";
+    let told = "ce: seconds is left out: one of its values is \"timeout\", which is not a number\n";
     let ran = table(&lab, &["--summary"]).exit(0).says(told);
     assert!(!ran.stderr.contains("state is left out"), "a column of texts is none of numbers");
 }
@@ -142,9 +142,7 @@ fn steps_are_commits_at_which_the_level_changes_and_stays() {
     let few = table(&lab, &["--steps"]).exit(0);
     assert_eq!(few.stdout, "seconds: 7 measured commits, and steps need 8\n");
     table(&lab, &["--steps", "--json"]).exit(2).says("cannot be used with");
-    table(&lab, &["--steps", "--at", "HEAD", "--at", "HEAD"])
-        .exit(2)
-        .says("steps are those of one");
+    table(&lab, &["--steps", "--at", "HEAD", "--at", "HEAD"]).exit(2).says("--steps takes one");
 }
 
 /// Commits that are listed the newest first are turned round by their dates.
@@ -178,7 +176,7 @@ fn steps_need_commits() {
 fn a_summary_is_that_of_one_version() {
     let lab = lab("2\n", BODY);
     let two = ["--summary", "--at", "HEAD", "--at", "HEAD"];
-    table(&lab, &two).exit(2).says("2 versions are given, and a summary is that of one");
+    table(&lab, &two).exit(2).says("2 versions are given, and --summary takes one");
     table(&lab, &["--summary", "--all"]).exit(2).says("cannot be used with");
     let ran = table(&lab, &["--summary"]).exit(3);
     // Nothing is there: no column is known to have numbers.

@@ -148,9 +148,7 @@ impl Explain for Unfinished {
         let hint = match self {
             Self::Lost(_) => "run the same command again: nothing is remembered of it",
             Self::Unreadable { hint, .. } => return hint.clone(),
-            Self::Refused(_) => {
-                "run it where that is to be had; ce doctor says what this host lacks"
-            }
+            Self::Refused(_) => "run it on a host that has it; ce doctor says what this host lacks",
         };
         Some(hint.to_owned())
     }

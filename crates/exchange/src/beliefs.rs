@@ -301,7 +301,7 @@ impl fmt::Display for RefusedFor {
                 )
             }
             Self::Evidence => {
-                write!(f, "its name is not that of its contents, or it cannot be understood")
+                write!(f, "its name is not the hash of its contents, or it cannot be understood")
             }
             Self::Untrusted(distrust) => write!(f, "{distrust}"),
             Self::Attested { attested, required } => {

@@ -109,7 +109,7 @@ pub enum ResultsError {
     #[error("settings of {0} has two lines lfs SIZE")]
     TwoSettings(String),
     /// The settings of a repository cannot be read.
-    #[error("settings of {0} is no plain file of at most 64 KiB")]
+    #[error("settings of {0} is not a plain file of at most 64 KiB")]
     SettingsFile(String),
     /// A large result cannot be stored or read.
     #[error("the Git LFS object {} cannot be written or read", path.display())]
@@ -131,7 +131,7 @@ pub enum ResultsError {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// An output that is away in a clone is not available.
-    #[error("the Git LFS object of {file} is not to be had: {why}")]
+    #[error("the Git LFS object of {file} cannot be obtained: {why}")]
     Lost {
         /// The output.
         file: String,
@@ -154,14 +154,22 @@ pub enum ResultsError {
     )]
     NoCache(String),
     /// The results have another history than before.
-    #[error("the history of {url} was rewritten: {} is no ancestor of {}", old.short(), new.as_ref().map_or("what is there now, which is nothing", ObjectId::short))]
+    #[error("the history of {url} was rewritten: {} is not an ancestor of {}", old.short(), new.short())]
     Rewritten {
         /// The repository.
         url: String,
         /// The results that were seen last.
         old: ObjectId,
-        /// The results that are there now, if there are any.
-        new: Option<ObjectId>,
+        /// The results that are there now.
+        new: ObjectId,
+    },
+    /// The branch of results that was seen last is not there any more.
+    #[error("the branch results of {url} was deleted (it was at {})", old.short())]
+    Deleted {
+        /// The repository.
+        url: String,
+        /// The results that were seen last.
+        old: ObjectId,
     },
     /// A file of keys cannot be read, so it is unknown whose signatures count.
     #[error("the file of keys {} cannot be read", path.display())]
@@ -219,7 +227,7 @@ impl Explain for ResultsError {
             | Self::Unpublished(_)
             | Self::NoCall(_)
             | Self::OtherOutputs(_) => Exit::Malformed,
-            Self::Rewritten { .. } => Exit::Failed,
+            Self::Rewritten { .. } | Self::Deleted { .. } => Exit::Failed,
             Self::Storage(_)
             | Self::Mirror(_)
             | Self::NoResults { .. }
@@ -240,7 +248,7 @@ impl Explain for ResultsError {
     fn hint(&self) -> Option<String> {
         let advice = match self {
             Self::None(_) => "correct the path; git init --bare PATH makes an empty one",
-            Self::Rewritten { .. } => {
+            Self::Rewritten { .. } | Self::Deleted { .. } => {
                 "ask those who may write there, and give --rewritten if it is right"
             }
             Self::NoCache(_) => "set XDG_CACHE_HOME to a directory",

@@ -258,15 +258,13 @@ pub(super) fn check_history(
     let seen = mirror.note(SEEN)?.and_then(|text| String::from_utf8(text).ok());
     let seen: Option<ObjectId> = seen.and_then(|text| text.trim().parse().ok());
     let Some(old) = seen.filter(|_| !settings.rewritten) else { return Ok(()) };
-    let new = tip.map(|tip| tip.id.clone());
-    let leads_back = match &new {
-        Some(new) => leads_back(mirror, new, &old)?,
-        None => false,
-    };
-    if leads_back {
-        Ok(())
-    } else {
-        Err(ResultsError::Rewritten { url: mirror.url().to_owned(), old, new })
+    let url = mirror.url().to_owned();
+    match tip.map(|tip| tip.id.clone()) {
+        None => Err(ResultsError::Deleted { url, old }),
+        Some(new) if !leads_back(mirror, &new, &old)? => {
+            Err(ResultsError::Rewritten { url, old, new })
+        }
+        Some(_) => Ok(()),
     }
 }
 

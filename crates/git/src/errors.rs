@@ -118,7 +118,7 @@ pub enum SnapshotError {
     #[error("it is the task's own")]
     Own,
     /// The submodule is not there.
-    #[error("is a submodule of which the commit {commit} is not cloned")]
+    #[error("is a submodule whose commit {commit} is not cloned")]
     NotCloned {
         /// The first digits of its commit.
         commit: String,

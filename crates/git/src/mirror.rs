@@ -754,7 +754,7 @@ impl Explain for MirrorError {
                 Some(hint_to_trust(url))
             }
             Self::Git { what: "ls-remote" | "fetch", .. } => Some(
-                "make git ls-remote work with it, and git fsck where it is: access and proxies are those of git"
+                "make git ls-remote work with it, and git fsck where it is: git's credentials and proxies apply"
                     .to_owned(),
             ),
             Self::Git { what: "push", .. } => Some("check whether you may write there".to_owned()),

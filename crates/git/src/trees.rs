@@ -362,7 +362,10 @@ fn listing(
             let entry = entry?;
             let name = OsStr::from_bytes(entry.filename());
             if !is_file_name(name) {
-                return Err(format!("the tree {id} has an entry {name:?}, which is no name").into());
+                return Err(format!(
+                    "the tree {id} has an entry {name:?}, which is not a file name"
+                )
+                .into());
             }
             let path = dir.join(name);
             match entry.kind() {

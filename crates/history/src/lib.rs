@@ -529,7 +529,7 @@ pub enum HistoryError {
         host: SharedText,
     },
     /// Nothing is known of a call.
-    #[error("{0} is no call that has ended or is executed now")]
+    #[error("{0} does not name a call that has ended or is running")]
     NoCall(String),
     /// The inputs of several calls have these digits.
     #[error("the inputs of {} calls begin with {digits}: {}", found.len(), found.join(", "))]

@@ -48,7 +48,7 @@ pub enum SliceError {
     #[error("{0:?} is not the number of an output (0 to 99)")]
     Number(String),
     /// No output is called so.
-    #[error("{} is no output: there {}", .0, listed(&.0.known))]
+    #[error("{} is not an output: there {}", .0, listed(&.0.known))]
     Name(UnknownName),
     /// Several outputs are called so.
     #[error("{0:?} is the name of several outputs")]
@@ -248,7 +248,10 @@ mod tests {
         assert_eq!(resolved(&["parts", "total", "parts/"], &names), (vec![1, 0, 1], vec![]));
         assert_eq!(resolved(&["0", "00"], &names), (vec![0, 0], vec![]), "a number is a number");
         let (_, wrong) = resolved(&["Total", "kinds", "total"], &names);
-        assert_eq!(wrong[0], (0, "\"Total\" is no output: there are total, parts, 0".to_owned()));
+        assert_eq!(
+            wrong[0],
+            (0, "\"Total\" is not an output: there are total, parts, 0".to_owned())
+        );
         assert_eq!(wrong[1].0, 1);
         assert_eq!(wrong.len(), 2);
         let (_, wrong) = resolved(&["a"], &["a", "a"]);

@@ -57,7 +57,7 @@ pub fn for_reading(path: &Path, source: &io::Error) -> Option<String> {
 pub fn for_directory(path: &Path, source: &io::Error) -> Option<String> {
     match source.kind() {
         ErrorKind::NotADirectory if path.exists() => {
-            Some(format!("give a directory: {} is none", path.display()))
+            Some(format!("give a directory: {} is not one", path.display()))
         }
         _ => for_finding(path, source),
     }

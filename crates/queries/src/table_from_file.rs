@@ -18,7 +18,7 @@ use crate::frame::{
 
 /// A file is no table.
 #[derive(Debug, thiserror::Error)]
-#[error("{path} is no table: {problem}")]
+#[error("{path} is not a table: {problem}")]
 pub struct TableFileError {
     /// The file.
     path: String,
@@ -260,7 +260,7 @@ mod tests {
         let error = read_table(Path::new("wide"), b"a,b\n1\n").unwrap_err();
         assert_eq!(
             error.to_string(),
-            "wide is no table: line 2: the row has 1 value, and the header 2"
+            "wide is not a table: line 2: the row has 1 value, and the header 2"
         );
     }
 }

@@ -75,7 +75,7 @@ fn forged_evidence_is_refused_and_does_not_count() {
     lab.git("clone", &[&identity[..], &["commit", "--quiet", "-m", "forged"]].concat());
     lab.git("clone", &["push", "--quiet"]);
     let ran = pull(&lab, &[], "mine", "results.git").exit(1);
-    assert_eq!(ran.stdout.matches("its name is not that of its contents").count(), 2);
+    assert_eq!(ran.stdout.matches("its name is not the hash of its contents").count(), 2);
     assert!(!lab.path("mine/ledger").exists());
     // A file that somebody has changed in the storage is evidence of nothing, and told.
     let own = lab.path("storage/ledger").join(&name);

@@ -242,7 +242,10 @@ fn a_name_that_leads_elsewhere_is_refused() {
         let arguments = ["hash-object", "-t", "tree", "-w", "--literally", "--stdin"];
         let tree: ObjectId = git_with(dir.path(), &arguments, &data).parse().unwrap();
         let error = Trees::new(dir.path()).files(&tree, &|_| Ok(())).unwrap_err().to_string();
-        assert!(error.ends_with(&format!("has an entry {name:?}, which is no name")), "{error}");
+        assert!(
+            error.ends_with(&format!("has an entry {name:?}, which is not a file name")),
+            "{error}"
+        );
     }
 }
 

@@ -116,7 +116,7 @@ fn a_submodule_that_is_not_cloned_is_named() {
     git(&lab, "", &["clone", "-q", "task", "clone"]);
     ce_run(&lab, "clone", &["--at", "HEAD", "-n"])
         .exit(2)
-        .says("computations/mul: is a submodule of which the commit")
+        .says("computations/mul: is a submodule whose commit")
         .says("try: git submodule update");
 }
 

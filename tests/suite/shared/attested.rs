@@ -167,7 +167,7 @@ fn a_forged_ledger_is_not_taken() {
             .unwrap();
     });
     let told = pull(&lab, &[], "mine").exit(1);
-    assert_eq!(told.stdout.matches("its name is not that of its contents").count(), 2);
+    assert_eq!(told.stdout.matches("its name is not the hash of its contents").count(), 2);
     assert!(!lab.path("mine/ledger").exists() && !lab.path("mine/signers").exists());
     pull(&lab, &["--require", "1"], "other").exit(1).shows("0 of 0 attesters");
 }
@@ -186,7 +186,7 @@ fn a_damaged_file_of_the_ledger_is_fetched_again_once_it_was_set_aside() {
     let shown = lab.run("ce", &["show", "../mine", &call]).exit(0);
     assert!(!shown.stdout.contains("alice@lab"), "{}", shown.stdout);
     let told = lab.run("ce", &["verify", "--repair", "../mine"]).exit(5);
-    told.shows("its name is not that of its contents, so it is no evidence");
+    told.shows("its name is not the hash of its contents, so it is not evidence");
     pull(&lab, &[], "mine").exit(0).shows("pulled 1 ledger file");
     assert_eq!(fs::read(&ledger).unwrap(), text);
     lab.run("ce", &["show", "../mine", &call]).exit(0).shows("1 of 1 (alice@lab)");

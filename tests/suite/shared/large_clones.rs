@@ -57,7 +57,7 @@ fn a_clone_fetches_only_what_is_needed() {
     fs::remove_dir_all(lab.path("results.git/lfs")).unwrap();
     let told = with_z(&lab, "other").exit(1).called(vec![]);
     told.says("the Git LFS object of c_third/")
-        .says("is not to be had: the repository does not have it")
+        .says("cannot be obtained: the repository does not have it")
         .says("try: make git lfs fetch -X '' work in the clone; or remove large/");
     fs::remove_dir_all(lab.path("other/large")).unwrap();
     with_z(&lab, "other").exit(0).called(vec!["mix", "second", "third"]);
@@ -274,7 +274,7 @@ fn a_clone_from_a_server_fetches_by_git_lfs() {
     fs::remove_file(object).unwrap();
     let told = run(&lab, "other").exit(1).called(vec![]);
     let told =
-        told.says("the Git LFS object of c_twice/").says("is not to be had: git lfs fetch of");
+        told.says("the Git LFS object of c_twice/").says("cannot be obtained: git lfs fetch of");
     assert!(!told.stderr.contains("hunter2"), "{}", told.stderr);
     // Without git-lfs, an error says what to do.
     let variables = [VARIABLES[0], VARIABLES[1], ("PATH", &*without_lfs(&lab))];
@@ -364,7 +364,7 @@ fn objects_that_may_not_be_read_are_an_error_that_says_so() {
     fs::set_permissions(object, fs::Permissions::from_mode(0o000)).unwrap();
     let told = ce("ce-run", &["../clone", "../data/x"]).exit(1).called(vec![]);
     told.says("the Git LFS object of c_twice/")
-        .says(" is not to be had: LAB/clone/../results.git/lfs/objects/")
+        .says(" cannot be obtained: LAB/clone/../results.git/lfs/objects/")
         .says(" cannot be read: Permission denied");
     let told = ce("ce", &["pull", "../other", "../results.git"]).exit(1);
     told.shows("should be a Git LFS object there, and is not: LAB/results.git/lfs/objects/")

@@ -123,7 +123,8 @@ fn what_is_not_to_be_had_is_an_error_and_nothing_is_made() {
     told.says("the Git LFS object of c_twice/").says("is not what the record says");
     fs::remove_file(object).unwrap();
     let told = export(&lab, &[], "clone", "out").exit(5);
-    told.says("is not to be had: the repository does not have it").says("try: make git lfs fetch");
+    told.says("cannot be obtained: the repository does not have it")
+        .says("try: make git lfs fetch");
     lab.git("clone", &["remote", "set-url", "origin", "/nowhere"]);
     let told = export(&lab, &[], "clone", "out").exit(5).says("git lfs of /nowhere failed: ");
     told.says("try: git remote set-url origin URL");
@@ -287,7 +288,7 @@ fn git_lfs_that_is_killed_alone_is_no_interruption() {
         let lacks = |program: &str, arguments: &[&str], code| {
             let mut command = lab.command(program);
             let told = lab.finish(command.args(arguments).envs(VARIABLES).env("PATH", &path));
-            told.exit(code).called(vec![]).says("is not to be had: git lfs fetch of ");
+            told.exit(code).called(vec![]).says("cannot be obtained: git lfs fetch of ");
         };
         lacks("ce-run", &["../clone", "../data/x"], 1);
         lacks("ce", &["export", "../clone", &job(&lab, "clone"), "../out"], 5);

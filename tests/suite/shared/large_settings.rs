@@ -47,7 +47,7 @@ fn settings_that_cannot_be_read_are_an_error() {
     let is_refused = || {
         for options in [&[][..], LFS] {
             let told = push(&lab, options, "storage", "results.git").exit(5);
-            told.says(" is no plain file of at most 64 KiB");
+            told.says(" is not a plain file of at most 64 KiB");
         }
     };
     set(&lab, |settings| fs::write(settings, "\n".repeat(65 << 10)).unwrap());

@@ -82,7 +82,7 @@ fn no_name_in_a_tree_of_a_results_repository_leads_out() {
         (&["c_x", "y", "record", "_.json"], link, ""),
         (&["c_x", "y", "record", "_.json"], commit, ""),
         (&["c_x", "y"], commit, ""),
-        (&["ledger", "ab", "\x1b.ndjson"], blob, "its name is not that of its contents"),
+        (&["ledger", "ab", "\x1b.ndjson"], blob, "its name is not the hash of its contents"),
         (&["ledger", "ab"], link, ""),
         (&["revoked"], link, ""),
         (&["large", "ab", "cd"], link, ""),

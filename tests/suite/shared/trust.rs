@@ -307,7 +307,7 @@ fn a_history_that_was_rewritten_is_refused() {
     super::pull(&lab, &[], "mine", "results.git").exit(0);
     lab.git("results.git", &["update-ref", "refs/heads/results", "results^"]);
     let new = lab.git("results.git", &["rev-parse", "results"]);
-    let expected = format!("was rewritten: {} is no ancestor of {}\n", &old[..12], &new[..12]);
+    let expected = format!("was rewritten: {} is not an ancestor of {}\n", &old[..12], &new[..12]);
     for options in [&[][..], &["-n"], &["--signers", "../signers"]] {
         super::pull(&lab, options, "mine", "results.git")
             .exit(1)
@@ -321,7 +321,10 @@ fn a_history_that_was_rewritten_is_refused() {
     super::pull(&lab, &["--rewritten"], "mine", "results.git").exit(0);
     super::pull(&lab, &[], "mine", "results.git").exit(0);
     lab.git("results.git", &["update-ref", "-d", "refs/heads/results"]);
-    super::pull(&lab, &[], "mine", "results.git").exit(1).says("was rewritten").says("nothing");
+    super::pull(&lab, &[], "mine", "results.git")
+        .exit(1)
+        .says(&format!("was deleted (it was at {})", &new[..12]))
+        .says("--rewritten");
     // A user who has seen nothing believes it.
     fs::remove_dir_all(lab.path("cache")).unwrap();
     super::pull(&lab, &[], "mine", "results.git").exit(0).shows("has no results");

@@ -156,7 +156,7 @@ fn what_cannot_be_a_job_is_told_at_the_terminal() {
     let workers = lab.ce_run(&["--on", "workers", "--detach=job"]).exit(2);
     workers.says("--on workers and --detach=job").says("try: give --on slurm");
     let lab = lab.file("workflow/inputs/00-x/value", "z").file("inputs", "z\n");
-    lab.ce_run(&job).exit(2).says("what is not committed and --detach=job exclude each other");
+    lab.ce_run(&job).exit(2).says("an uncommitted task and --detach=job exclude each other");
     assert!(!lab.path("storage/runs").exists() && lab.is_tidy());
 }
 

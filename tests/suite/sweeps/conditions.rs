@@ -36,7 +36,7 @@ fn conditions_of_computed_points_are_found_when_these_are() {
     lab.ce_run(&[]).exit(0).called(vec!["add"; 2]);
     let lab = lab.file("workflow/where", "x == who").commit_again();
     lab.ce_run(&[]).exit(2).says(
-        "where: column 6: who is a text, since \"me\" is no number, and is compared with a number",
+        "where: column 6: who is a text, since \"me\" is not a number, and is compared with a number",
     );
 }
 

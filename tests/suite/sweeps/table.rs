@@ -213,7 +213,7 @@ fn columns_take_outputs_by_their_numbers_or_their_names() {
     // Names are those of what the body passes up.
     let lab = lab.file("workflow/inputs/00-body/outputs", "remainder\n");
     let ran = lab.run("ce", &["check"]).exit(2);
-    ran.says("workflow/columns:1: \"quotient\" is no output: there is remainder");
+    ran.says("workflow/columns:1: \"quotient\" is not an output: there is remainder");
     let lab = lab.file("workflow/columns", "remaindr r\n");
     lab.run("ce", &["check"]).exit(2).says("try: did you mean remainder?");
     let lab = lab.file("workflow/columns", "remainder/ r\n").commit_again();

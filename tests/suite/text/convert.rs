@@ -199,11 +199,11 @@ fn what_would_be_lost_stays() {
     to_forced(&changed, "text");
     assert_eq!(text(&changed), "Inputs: x, y\n\n(mul :x x :y y)\n");
     let noted = directories().file("workflow/notes", "").commit();
-    refuses(&noted, "text", "no text says what is in workflow/notes");
+    refuses(&noted, "text", "the text form has no place for workflow/notes");
     let large = directories().file("defaults/x", "1\n2\n").commit();
     refuses(&large, "text", "defaults/x is neither one line of text without '");
     let more = directories().file("defaults/notes", "").commit();
-    refuses(&more, "text", "no text says what is in defaults/notes");
+    refuses(&more, "text", "the text form has no place for defaults/notes");
     let unnamed = directories().without("inputs").commit();
     refuses(&unnamed, "text", "task/inputs");
     let both = directories().file("workflow.ce", "x").commit();

@@ -276,13 +276,13 @@ pub enum InspectionError {
         digest: String,
     },
     /// The outputs cannot be kept.
-    #[error("no directory can be made to keep what is made")]
+    #[error("no directory can be made for the outputs")]
     Keep(#[source] std::io::Error),
     /// Its computation's directory cannot be read.
     #[error("the computation of {0} cannot be used: {1}")]
     Computation(String, String),
     /// There is neither a terminal nor a command.
-    #[error("a shell needs a terminal, and standard input or output is none")]
+    #[error("a shell needs a terminal: standard input or output is not one")]
     NoTerminal,
     /// Nothing can be isolated on this host.
     #[error("nothing can be isolated on this host")]

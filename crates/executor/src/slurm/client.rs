@@ -443,7 +443,7 @@ impl Explain for SlurmError {
             | Self::TooMuchOutput { program }
             | Self::Start { program, .. } => {
                 return Some(format!(
-                    "{program} --version, which must be that of the cluster's Slurm"
+                    "{program} --version, which must be the version of the cluster's Slurm"
                 ));
             }
             Self::Wait { .. } => return Some("the same command again".to_owned()),

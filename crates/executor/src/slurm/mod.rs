@@ -136,7 +136,7 @@ fn read_name(text: &str, example: &str) -> Result<Option<String>, SettingProblem
         "" => Ok(None),
         _ if is_name => Ok(Some(text.to_owned())),
         _ => Err(wrong_setting(
-            "which is no name: one word of ASCII",
+            "which is not a name: one word of ASCII",
             format!("a word such as {example}"),
         )),
     }

@@ -281,7 +281,7 @@ pub enum ManifestFault {
     #[error("the path {} occurs twice", shown(.0))]
     Duplicate(Box<[u8]>),
     /// The path sorts before the path of the line before.
-    #[error("the path {} must come before that of the previous line", shown(.0))]
+    #[error("the path {} must come before the path of the previous line", shown(.0))]
     PathOrder(Box<[u8]>),
     /// A path that leads through an entry that is not a directory, or an empty one.
     #[error("the path {} leads through {}, an entry of its own", shown(path), shown(through))]

@@ -356,7 +356,7 @@ pub enum AttributionFault {
     #[error("it is empty")]
     Empty,
     /// The file is not written as it should be.
-    #[error("it is no YAML")]
+    #[error("it is not YAML")]
     Syntax(#[from] saphyr_parser::ScanError),
     /// A field is of another kind.
     #[error("a field is not what it should be")]
@@ -377,7 +377,7 @@ pub enum AttributionFault {
         line: usize,
     },
     /// A key is a list or mapping.
-    #[error("line {line} has a key that is no text")]
+    #[error("line {line} has a key that is a list or a mapping")]
     Key {
         /// The line.
         line: usize,
@@ -454,7 +454,7 @@ mod tests {
             ("authors: [{name: x, orcid: y}]", "is neither an address"),
             ("authors: x", "a field is not"),
             ("a: &a [x]\nb: [*a, *a]", "line 2 refers to another part"),
-            ("? [a]\n: b", "has a key that is no text"),
+            ("? [a]\n: b", "has a key that is a list or a mapping"),
             ("license: [MIT", ""),
             (&deep, "line 1 is nested too deeply"),
             (&deeper, ""),

@@ -218,7 +218,7 @@ fn today() -> Timestamp {
 #[derive(Debug, thiserror::Error)]
 pub enum CrateError {
     /// It is not a job.
-    #[error("{0} is no job: a crate holds the run of a task")]
+    #[error("{0} is not a job: a crate holds the run of a task")]
     NoJob(String),
     /// The number of given results is not one.
     #[error("a crate holds one job, and {0} results are given")]

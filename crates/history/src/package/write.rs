@@ -446,13 +446,13 @@ impl BadFile {
 #[derive(Debug, thiserror::Error)]
 pub enum PackageError {
     /// The directory is there, and not empty.
-    #[error("{0} exists, and is no empty directory")]
+    #[error("{0} is not an empty directory")]
     Occupied(String),
     /// There is something in the place of the archive.
     #[error("{0} exists")]
     Exists(String),
     /// The directory has no name, such as `..`, or the name of standard output, `-`.
-    #[error("{0} is no name of a new directory")]
+    #[error("{0} cannot name a new directory")]
     NoName(String),
     /// The directory would be in the storage.
     #[error("{0} is in the storage")]

@@ -266,7 +266,7 @@ mod tests {
     fn what_no_directory_can_say_is_told_at_once() {
         let text = "(add :a/b (other)\n  (add INPUT('x') INPUT('z')))";
         let expected = [
-            "1:11: other has no slice, and its outputs cannot be told: it is not in computations/",
+            "1:11: other has no slice, and its outputs are unknown: it is not in computations/",
             "1:11: the label \"a/b\" holds a slash or a zero byte",
         ];
         assert_eq!(laid_out(text).unwrap_err(), expected);

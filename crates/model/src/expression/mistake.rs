@@ -220,7 +220,7 @@ pub enum Fault {
     #[error("{0:?} is what the workflow itself is called")]
     DefinedRoot(String),
     /// A word without quotes behind the levels, rows or lines of a node.
-    #[error("{word:?} is no {line}")]
+    #[error("{word:?} is not a {line}")]
     WordLine {
         /// The word.
         word: String,
@@ -233,7 +233,7 @@ pub enum Fault {
     #[error("{0:?} is a range of levels, and a row has one text for each column")]
     RangeInRow(String),
     /// A range of levels that is none.
-    #[error("{0:?} is no range of numbers")]
+    #[error("{0:?} is not a range of numbers")]
     Range(String),
     /// A range of too many levels.
     #[error("the range has more than {0} levels")]
@@ -269,7 +269,7 @@ pub enum Fault {
     #[error("there are {0}, and at most {MAX_ARITY} can be numbered")]
     TooMany(usize),
     /// The number of files that an expression passes up is unknown.
-    #[error("{0} has no slice, and its outputs cannot be told: {reason}", reason = unknown_outputs(.0))]
+    #[error("{0} has no slice, and its outputs are unknown: {reason}", reason = unknown_outputs(.0))]
     Width(String),
     /// A word behind a colon that is neither a file of the node nor an input.
     #[error("{} has no {name:?}", kind.word())]
@@ -465,7 +465,7 @@ pub fn unknown_name_hint(name: &str) -> &'static str {
             "if a call asks for it, write one text in quotes, as in :resources 'cpus 4' 'exclusive'; else name it among the inputs of the task, define it, or bind it in a sweep"
         }
         None => {
-            "name it among the inputs of the task, define it, or bind it in a sweep around the node, of which :names lists what computed points bind; a text stands in quotes"
+            "name it among the inputs of the task, define it, or bind it in a sweep around the node (in :names, if its points are computed); a text stands in quotes"
         }
     }
 }

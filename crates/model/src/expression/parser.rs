@@ -822,7 +822,7 @@ mod tests {
             ("(f x[00])", "1:4: \"x\" passes up one value"),
             ("a = (f)[00]\n(g a[01])", "2:4: \"a\" passes up 00, and no 01"),
             ("a = (f)\nSWEEP((g a) :over a 1)", "2:13: the sweep binds \"a\""),
-            ("SWEEP((g a) :over a 4..1)", "1:21: \"4..1\" is no range of numbers"),
+            ("SWEEP((g a) :over a 4..1)", "1:21: \"4..1\" is not a range of numbers"),
             ("(f) (g)", "1:5: the expression before this is the workflow"),
             ("(f :unended x", "1:1: the expression that begins at 1:1 is not closed"),
             ("(f 'a\u{1b}b')", "1:6: the control character '\\u{1b}' cannot stand in quotes"),

@@ -108,7 +108,7 @@ pub enum ConditionMistake {
     #[error("{0}, and is compared with a number")]
     Mixed(TextOperand),
     /// There is arithmetic of a text.
-    #[error("{0}, and there is no arithmetic of texts")]
+    #[error("{0}, and arithmetic needs numbers")]
     Arithmetic(TextOperand),
     /// Texts are put into an order.
     #[error("{0}, and texts have no order")]
@@ -152,7 +152,9 @@ impl fmt::Display for TextOperand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Quoted(text) => write!(f, "{text:?} is a text"),
-            Self::Word { name, text } => write!(f, "{name} is a text, since {text:?} is no number"),
+            Self::Word { name, text } => {
+                write!(f, "{name} is a text, since {text:?} is not a number")
+            }
             Self::Same { name, texts: [one, other] } => {
                 write!(f, "{name} is a text, since {one:?} and {other:?} are one number")
             }
@@ -831,7 +833,7 @@ mod tests {
             ("n == '1'", "column 6: \"1\" is a text, and is compared with a number"),
             (
                 "host == 1",
-                "column 1: host is a text, since \"red\" is no number, and is compared with a number",
+                "column 1: host is a text, since \"red\" is not a number, and is compared with a number",
             ),
             (
                 "n == 1 && version == 1.10",
@@ -840,12 +842,12 @@ mod tests {
             ("n in (1, '2')", "column 10: \"2\" is a text, and is compared with a number"),
             (
                 "1 + version == 2",
-                "column 5: version is a text, since \"1.1\" and \"1.10\" are one number, and there is no arithmetic of texts",
+                "column 5: version is a text, since \"1.1\" and \"1.10\" are one number, and arithmetic needs numbers",
             ),
-            ("-'1' == 1", "column 2: \"1\" is a text, and there is no arithmetic of texts"),
+            ("-'1' == 1", "column 2: \"1\" is a text, and arithmetic needs numbers"),
             (
                 "host < 'blue'",
-                "column 1: host is a text, since \"red\" is no number, and texts have no order",
+                "column 1: host is a text, since \"red\" is not a number, and texts have no order",
             ),
             ("n", "column 1: expected a comparison, and this is a value"),
             ("n == 1 && host", "column 11: expected a comparison, and this is a value"),

@@ -481,7 +481,7 @@ mod tests {
                 b"a\n\xff\n",
                 "line 2: column \"a\": the value cannot be used: it is not UTF-8 text",
             ),
-            (Csv, b"a\n1\n2\n\"1\"\n", "line 4: the row is the same as that of line 2"),
+            (Csv, b"a\n1\n2\n\"1\"\n", "line 4: the row repeats line 2"),
             (Csv, b"\"a\n", "line 1: a quoted value begins here and does not end"),
         ] {
             let told = problems(format, sheet);
@@ -519,7 +519,7 @@ mod tests {
                 b"{\"a\":\"x\\n\"}",
                 "line 1: column \"a\": the value cannot be used: it is not one line without control characters",
             ),
-            (Ndjson, b"{\"a\":1}\n{\"a\":\"1\"}", "line 2: the row is the same as that of line 1"),
+            (Ndjson, b"{\"a\":1}\n{\"a\":\"1\"}", "line 2: the row repeats line 1"),
         ] {
             let told = problems(format, sheet);
             assert_eq!(told, [expected], "{:?}", sheet.escape_ascii().to_string());
@@ -589,7 +589,7 @@ mod tests {
             ["line 2: the line is empty", "line 4: the line is empty"]
         );
         assert_eq!(wrong_levels(b"\xff"), ["the list is not UTF-8 text"]);
-        assert_eq!(wrong_levels(b"1\n2\n1\n"), ["line 3: the row is the same as that of line 1"]);
+        assert_eq!(wrong_levels(b"1\n2\n1\n"), ["line 3: the row repeats line 1"]);
         assert_eq!(wrong_levels(b"1\na\tb\n").len(), 1);
     }
 

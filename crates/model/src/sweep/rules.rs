@@ -476,7 +476,7 @@ pub enum SweepFault {
     #[error("the name of a computation cannot depend on {0:?}: its texts are computed")]
     ComputedName(String),
     /// The name of a computation depends on factors of which no point is left.
-    #[error("all points are excluded, so the name is that of no computation")]
+    #[error("all points are excluded, so the name stands for no computation")]
     NoLevels,
     /// No node of the body reads a factor.
     #[error("the body does not read {}", .0.join(" or "))]

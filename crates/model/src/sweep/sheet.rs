@@ -439,7 +439,7 @@ pub enum SheetFault {
     #[error("the first object has no field {0:?}")]
     UnknownField(String),
     /// A row is the same as one before it.
-    #[error("the row is the same as that of line {0}")]
+    #[error("the row repeats line {0}")]
     SameRow(usize),
     /// The sheet was not read further.
     #[error("there are more than {MAX_PROBLEMS} problems: the rest was not read")]

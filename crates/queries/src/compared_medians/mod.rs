@@ -154,7 +154,7 @@ pub enum MedianError {
         why: String,
     },
     /// A column of numbers has something else.
-    #[error("the column {name} cannot be compared: {text:?} {place} is no number{}", if *.is_too_large { " that a double can hold" } else { "" })]
+    #[error("the column {name} cannot be compared: {text:?} {place} is not a number{}", if *.is_too_large { " that a double can hold" } else { "" })]
     NotNumber {
         /// The column.
         name: String,

@@ -230,7 +230,7 @@ impl<'a> SideComparison<'a> {
                 let (text, place) = (cell.text().to_owned(), place.trim_end().to_owned());
                 return Some(MedianError::NotNumber { name, text, is_too_large, place });
             }
-            (Some((.., cell)), _) => format!("{:?} is no number", cell.text()),
+            (Some((.., cell)), _) => format!("{:?} is not a number", cell.text()),
             (None, Some(text)) => format!("{:?} is a text", text.text()),
             (None, None) if is_empty => "it has no numbers on one side".to_owned(),
             (None, None) => return None,
@@ -634,7 +634,7 @@ mod tests {
         );
         let by = levels(&table, "v", ["1", "2"]);
         let said = wrong(by, &rules());
-        assert!(said.starts_with("the column s cannot be compared: \"timeout\" at v=2 replicate=2 is no number: let what was not measured fail"), "{said}");
+        assert!(said.starts_with("the column s cannot be compared: \"timeout\" at v=2 replicate=2 is not a number: let what was not measured fail"), "{said}");
         let mb = MedianRules { columns: vec!["mb".to_owned()], ..rules() };
         assert_eq!(MedianTable::new(by, &mb).unwrap().columns.len(), 1);
     }
@@ -647,7 +647,7 @@ mod tests {
         for text in ["timeout", "NaN"] {
             for (old, new) in [(plain("2"), plain(text)), (replicates("2"), replicates(text))] {
                 let error = of_files(&old, &new).unwrap_err().to_string();
-                let expected = format!("{text:?} in row 4 of the new table is no number");
+                let expected = format!("{text:?} in row 4 of the new table is not a number");
                 assert!(error.ends_with(&expected), "{error}");
             }
         }
@@ -655,7 +655,7 @@ mod tests {
         let error = of_files(&large("3"), &large("1e400")).unwrap_err().to_string();
         assert!(
             error.ends_with(
-                "\"1e400\" in row 3 of the new table is no number that a double can hold"
+                "\"1e400\" in row 3 of the new table is not a number that a double can hold"
             ),
             "{error}"
         );
@@ -691,7 +691,7 @@ mod tests {
         let columns = MedianRules { columns: vec!["bench".to_owned()], ..rules() };
         let said = wrong(MedianTables::Tables([&table, &table]), &columns);
         assert!(
-            said.starts_with("the column bench cannot be compared: \"encode\" is no number"),
+            said.starts_with("the column bench cannot be compared: \"encode\" is not a number"),
             "{said}"
         );
         let exact = MedianRules { exact: vec!["size".to_owned()], ..rules() };

@@ -51,7 +51,7 @@ pub enum MemberError {
         source: ManifestError,
     },
     /// Its name cannot be one in the storage.
-    #[error("the path of {path} in {} is no UTF-8, or has control characters", directory.display())]
+    #[error("the path of {path} in {} is not UTF-8, or has control characters", directory.display())]
     Name {
         /// The path that was asked for.
         path: MemberPath,

@@ -62,7 +62,7 @@ pub enum Defect {
     #[error("{}", with_cause(.0))]
     Unreadable(#[source] StorageError),
     /// A file of the ledger is not named by its contents.
-    #[error("its name is not that of its contents, so it is no evidence")]
+    #[error("its name is not the hash of its contents, so it is not evidence")]
     Forged,
     /// The record of a suspended call cannot be understood. The next run continues it.
     #[error("the record of the suspended call cannot be understood; the next run writes it again")]

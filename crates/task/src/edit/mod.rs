@@ -41,7 +41,7 @@ pub enum EditError {
     #[error("nothing is written: these have uncommitted changes: {}", listed(.0))]
     Uncommitted(Vec<PathBuf>),
     /// Files that would be removed are no part of the expression.
-    #[error("nothing is written: no text says what is in {}", listed(.0))]
+    #[error("nothing is written: the text form has no place for {}", listed(.0))]
     Unread(Vec<PathBuf>),
     /// The new workflow or list of inputs could not be moved to its place.
     #[error("cannot replace {}: see {}", path.display(), aside.display())]
@@ -68,7 +68,7 @@ pub enum EditError {
         source: ce_model::name::NameError,
     },
     /// Git's record of the task cannot be read.
-    #[error("it cannot be told what is committed: {0}")]
+    #[error("cannot find out what is committed: {0}")]
     Head(#[source] HeadError),
     /// A repository could not be made, or its configuration could not be read.
     #[error("cannot use the repository at {}", path.display())]
@@ -104,7 +104,7 @@ pub enum EditError {
     #[error("nothing is written: files definition give the name {0:?} to different nodes")]
     AmbiguousDefinition(String),
     /// A sweep with computed points does not list the names that it binds.
-    #[error("a sweep of which the points are computed has no file names")]
+    #[error("a sweep with computed points has no file names")]
     OpenNames,
     /// The text or the files to be written would not mean the same.
     #[error("nothing is written: the other form would not say the same")]

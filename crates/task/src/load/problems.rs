@@ -437,7 +437,7 @@ impl LoadFault {
             Self::Text(error) => return error.hint(),
             Self::Declaration(error) => return error.hint(),
             Self::SeveralComputations { .. } => {
-                "give each a name of its own, or chmod -x a file that is no computation"
+                "give each a name of its own, or chmod -x a file that is not a computation"
             }
             Self::Filtered { .. } => {
                 "run git status: it starts the filter, and notes unchanged files in the index"
@@ -532,7 +532,7 @@ impl Explain for LoadFault {
             Self::Gap { .. } | Self::Overlap { .. } => "number the inputs from 00, without gap",
             Self::Name(error) => return error.hint(),
             Self::NoFile { path, nearest: None } if path.contains('{') => {
-                "in braces, only names of inputs of the task and of sweeps around the node stand for texts, of which :names lists what computed points bind"
+                "in braces, only names of inputs of the task and of sweeps around the node stand for texts; list what computed points bind in :names"
             }
             Self::OwnDirectory => {
                 "read it as a tree: TREE('.:PATH'), with its path from the top of the repository"
@@ -642,7 +642,7 @@ impl fmt::Display for Warning {
 #[non_exhaustive]
 pub enum ResourceFault {
     /// It begins with another word.
-    #[error("{word:?} is no resource")]
+    #[error("{word:?} is not a resource")]
     Word {
         /// The word.
         word: String,

@@ -129,7 +129,7 @@ fn what_no_text_says_of_a_sweep_is_not_lost() {
     ] {
         let lab = Lab::task(SWEEP).file(&format!("workflow/{file}"), contents).commit();
         let ran = lab.run("ce", &["convert", "--to", "text"]).exit(2);
-        ran.says(&format!("no text says what is in workflow/{file}"));
+        ran.says(&format!("the text form has no place for workflow/{file}"));
     }
 }
 

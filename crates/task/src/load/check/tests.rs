@@ -177,7 +177,7 @@ fn the_number_of_inputs_is_that_of_the_computation() {
 fn a_slice_chooses_outputs_that_there_are() {
     assert_eq!(problems("(add x y)[01]"), ["2: add has 1 output, so there is no 01"]);
     let wrong = problems("(divmod x y)[00, quotent]");
-    assert_eq!(wrong, ["2: \"quotent\" is no output: there are quotient, remainder"]);
+    assert_eq!(wrong, ["2: \"quotent\" is not an output: there are quotient, remainder"]);
 }
 
 #[test]
