@@ -101,7 +101,7 @@ fn idents(tokens: &[TokenTree]) -> Vec<String> {
 }
 
 #[test]
-fn a_cause_is_a_field_of_another_error_and_passed_on_by_none() {
+fn a_cause_is_a_field_of_another_error_and_never_passed_on() {
     let source = r#"
         enum Error {
             #[error(transparent)]

@@ -210,7 +210,7 @@ fn a_step_that_suspends_is_cancelled_continued_and_never_executed_twice() {
 }
 
 #[test]
-fn what_a_command_wrote_that_was_interrupted_is_no_output() {
+fn files_of_an_interrupted_command_are_not_outputs() {
     let here = "[ ! -e \"$LAB_LOG.hang\" ] || sleep 100";
     let lab = workspace("queued/run.sh:\n", &[queued(here, here)]);
     let lab = towards(lab, &["queued"]);

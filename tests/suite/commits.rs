@@ -48,7 +48,7 @@ fn printed<'a>(lab: &'a Lab, repository: &str, arguments: &[&str]) -> Ran<'a> {
 }
 
 #[test]
-fn commits_are_those_of_git_log_in_its_order() {
+fn commits_and_their_order_agree_with_git_log() {
     for seed in seeds(4) {
         let mut random = Random::new(seed);
         let lab = lab(&history(&mut random, 40));
@@ -118,7 +118,7 @@ fn a_range_is_right_although_clocks_went_wrong() {
 }
 
 #[test]
-fn of_a_line_of_commits_a_range_and_a_path_are_those_of_git_log() {
+fn a_range_and_a_path_select_what_git_log_does_in_a_linear_history() {
     let mut random = Random::new(3);
     let merges = history(&mut random, 40);
     let stream: Vec<&str> = merges.lines().filter(|line| !line.starts_with("merge ")).collect();
@@ -206,7 +206,7 @@ fn a_line_is_an_object_whose_subject_is_harmless() {
 }
 
 #[test]
-fn nothing_to_list_is_no_error() {
+fn an_empty_list_is_not_an_error() {
     let lab = lab(&line(&[("one", "1000000000 +0000"), ("two", "1000000001 +0000")]));
     for arguments in [&["main..main"][..], &["main..main~1"], &["-n", "0", "main"]] {
         let ran = printed(&lab, "lib", arguments);
@@ -362,7 +362,7 @@ fn standard_input_names_commits_in_its_own_order() {
 }
 
 #[test]
-fn lines_of_standard_input_that_are_no_commits_are_told() {
+fn invalid_revisions_on_standard_input_are_named_with_their_lines() {
     let lab = lab(&line(&[("one", "1000000000 +0000")]));
     let named = |input: &str| {
         let mut ce = lab.command("ce");

@@ -39,7 +39,7 @@ const REVISIONS: [&str; 6] = ["", "", "HEAD", "feature/one", "main", "v1"];
 const INPUTS: [&str; 4] = ["files", "", "x=", "stop words="];
 
 #[test]
-fn revisions_are_those_of_the_tasks_repository() {
+fn revisions_of_the_tasks_repository_are_completed() {
     let lab = lab();
     for words in [
         &["run", "--at", ""][..],
@@ -67,7 +67,7 @@ fn revisions_are_those_of_the_tasks_repository() {
 }
 
 #[test]
-fn inputs_are_those_of_the_task_and_then_files() {
+fn inputs_of_the_task_are_completed_before_files() {
     let lab = lab();
     assert_eq!(answer(&lab, "task", &["run", "../storage", ""]), INPUTS);
     assert_eq!(answer(&lab, "task/deep", &["explain", "../storage", ""]), INPUTS);
@@ -118,7 +118,7 @@ fn other_arguments_are_what_they_can_be() {
 }
 
 #[test]
-fn calls_sweeps_and_points_are_those_of_the_task() {
+fn calls_sweeps_and_points_of_the_task_are_completed() {
     let lab = sum_of_product_and_count(&[("00-a", "1\n20\nb c\n"), ("01-alpha", "1,5\n")])
         .call(&format!("{SWEEP}/inputs/00-body/"), "mul", &["a", "alpha"])
         .commit();
@@ -142,7 +142,7 @@ fn calls_sweeps_and_points_are_those_of_the_task() {
 }
 
 #[test]
-fn results_are_those_of_the_storage() {
+fn results_in_the_storage_are_completed() {
     let lab = lab();
     let run = ["-q", "--no-sync", "-px=1", "-pstop words=2", "../storage"];
     let path = lab.run("ce-run", &run).exit(0).stdout.trim().to_owned();
@@ -182,7 +182,7 @@ fn results_are_those_of_the_storage() {
 }
 
 #[test]
-fn suspended_calls_are_those_that_can_be_cancelled() {
+fn only_suspended_calls_are_completed_for_cancel() {
     let lab = Lab::task("Inputs: 'x'\n(wait INPUT('x'))[0]");
     let lab = lab.computation("wait", "x", "y", "exit 75").commit();
     lab.run("ce-run", &["--no-sync", "-px=1", "../storage"]).exit(4);

@@ -74,7 +74,7 @@ fn outputs_that_only_one_of_them_has_differ() {
 }
 
 #[test]
-fn what_is_no_text_is_told_by_its_size() {
+fn binary_outputs_are_diffed_by_size() {
     let lab = Lab::task("Inputs: 'x', 'y'\n(blob INPUT('x') INPUT('y'))[0]")
         .computation("blob", "a b", "blob", r#"printf 'a\0b' >"$3""#)
         .commit();
@@ -101,7 +101,7 @@ fn a_call_that_fails_is_told_and_everything_else_compared() {
 }
 
 #[test]
-fn inputs_are_those_of_the_newer_task_by_their_names() {
+fn inputs_of_the_newer_task_are_matched_by_name() {
     let lab = Lab::task("Inputs: 'x', 'y'\n(add INPUT('x') INPUT('y'))[0]").commit();
     let lab = lab.file("inputs", "y\nx\n").commit_again();
     diff(&lab, &["HEAD~1..HEAD"]).exit(0).shows("output 00 sum: the same\n");

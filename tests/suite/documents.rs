@@ -358,7 +358,7 @@ fn every_link_of_the_documentation_leads_somewhere() {
 
 /// The messages of the page on troubleshooting: in bold and in backticks, at the beginning of a line or after a comma.
 #[test]
-fn messages_that_are_explained_are_those_of_the_program() {
+fn explained_messages_occur_in_the_sources() {
     let page = fs::read_to_string(root().join("doc/troubleshooting.md")).unwrap();
     let places = ["src", "crates"].map(|place| walkdir::WalkDir::new(root().join(place)));
     let sources: String = places

@@ -148,7 +148,7 @@ fn a_dry_run_writes_nothing() {
 }
 
 #[test]
-fn names_in_values_are_those_of_the_point() {
+fn names_in_values_stand_for_texts_of_the_point() {
     let lab =
         Lab::task("Inputs: 'm', 'n'\n(add OWN('data/{n}') (mul INPUT('m') INPUT('n'))[0])[0]")
             .file("data/3", "30\n")
@@ -183,7 +183,7 @@ fn a_default_may_be_ranged_over() {
 }
 
 #[test]
-fn uncommitted_points_are_no_jobs_and_that_is_told_once() {
+fn uncommitted_points_are_not_stored_as_jobs_and_one_warning_says_so() {
     let lab = lab().file("computations/mul/more", "");
     each(&lab, &["--each", "n=3,4", "-p", "m=1"]).exit(2).says("uncommitted");
     let ran = each(&lab, &["--dirty", "--each", "n=3,4", "-p", "m=1"]).exit(0);

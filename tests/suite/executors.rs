@@ -264,7 +264,7 @@ fn a_suspended_call_waits_and_the_next_run_executes_it() {
 }
 
 #[test]
-fn a_lost_execution_is_no_failure_and_is_made_once_more_than_retries() {
+fn a_lost_execution_does_not_fail_and_is_tried_once_more_than_retries() {
     let (_lab, world) = pair();
     for (retries, tries) in [(0, 2), (3, 5)] {
         let count = Mutex::new(0);
@@ -291,7 +291,7 @@ fn a_lost_execution_is_no_failure_and_is_made_once_more_than_retries() {
 }
 
 #[test]
-fn an_execution_that_the_executor_refuses_is_no_failure() {
+fn an_execution_refused_by_the_executor_does_not_fail() {
     let (_lab, world) = pair();
     let count = Mutex::new(0);
     let refusing = Ends(|_: &Invocation| {

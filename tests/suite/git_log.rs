@@ -57,7 +57,7 @@ pub(crate) fn history(random: &mut Random, commits: u32) -> String {
 }
 
 #[test]
-fn commits_are_those_that_git_tells() {
+fn changed_commits_agree_with_git() {
     for seed in 0..8 {
         let (dir, mut random) = (tempfile::tempdir().unwrap(), Random::new(seed));
         git(dir.path(), &["init", "-q"], "");
@@ -99,7 +99,7 @@ fn a_commit_that_is_not_there_has_no_log() {
 }
 
 #[test]
-fn files_are_those_that_git_tells() {
+fn changed_files_agree_with_git() {
     let (dir, mut random) = (tempfile::tempdir().unwrap(), Random::new(7));
     git(dir.path(), &["init", "-q"], "");
     let mut tree = || {

@@ -68,7 +68,7 @@ fn what_cannot_be_read_says_what_to_try() {
 }
 
 #[test]
-fn what_is_of_another_kind_says_what_to_give() {
+fn a_path_of_the_wrong_kind_is_refused_with_advice() {
     let lab = lab();
     let text = "give a file; ls ../data shows those in the directory";
     run(&lab, "run --points @ ../storage", "../data").says(&format!("  try: {text}\n"));

@@ -42,7 +42,7 @@ fn ce<'a>(lab: &'a Lab, arguments: &[&str]) -> Ran<'a> {
 }
 
 #[test]
-fn what_was_taken_over_is_no_execution() {
+fn a_call_that_was_taken_over_is_not_logged_as_executed() {
     let (lab, [first, second, third]) = taken_over();
     let log = ce(&lab, &["log", "../storage"]);
     let mut lines = log.lines();

@@ -62,7 +62,7 @@ fn only_a_run_makes_a_storage_and_says_so() {
 }
 
 #[test]
-fn a_name_that_may_well_be_that_of_another_storage_is_not_doubted() {
+fn a_name_that_may_belong_to_another_storage_is_not_doubted() {
     let lab = evaluated();
     for other in ["../storage2", "../storagf", "../storage-a", "../my-storage", "../s"] {
         let made = ce(&lab, PROGRAMS[0], other).exit(0);

@@ -89,7 +89,7 @@ fn a_task_that_is_spoiled_anywhere_is_loaded_or_refused() {
 }
 
 #[test]
-fn a_storage_that_is_spoiled_anywhere_gives_the_right_result_or_none() {
+fn a_spoiled_storage_never_gives_a_wrong_result() {
     let lab = lab();
     lab.ce_run(&[]).exit(0);
     let outside = || {

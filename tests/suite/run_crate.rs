@@ -252,7 +252,7 @@ fn no_name_in_an_archive_is_a_path_on_another_system() {
 }
 
 #[test]
-fn what_is_no_crate_is_one_error_and_leaves_nothing() {
+fn a_refused_crate_is_one_error_and_leaves_no_files() {
     let lab = quotient();
     fs::write(lab.path("there.zip"), "mine").unwrap();
     let before: BTreeSet<_> =

@@ -137,7 +137,7 @@ fn a_call_of_an_earlier_version_is_found_by_its_name() {
 }
 
 #[test]
-fn the_storage_is_that_of_the_path_or_the_configured_one() {
+fn the_storage_comes_from_the_path_or_the_configuration() {
     let lab = lab();
     let name = call(&lab, "mul");
     let script = ["--", "cat", "/inputs/01"];

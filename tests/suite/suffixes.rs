@@ -88,7 +88,7 @@ fn columns_of_a_sweep_have_none_unless_they_tell_outputs_apart() {
 }
 
 #[test]
-fn without_isolation_what_is_made_without_the_suffix_is_no_output() {
+fn without_isolation_a_file_without_the_suffix_is_not_an_output() {
     for (code, exit) in
         [(r#"cat "$1" >"${2%.txt}""#, 1), (r#"cat "$1" >"$2"; mkdir "${2%.txt}""#, 0)]
     {

@@ -112,7 +112,7 @@ fn calls_of_a_body_that_turn_out_to_be_one_count_once() {
 }
 
 #[test]
-fn points_of_which_the_labels_differ_are_fewer_calls() {
+fn points_that_differ_in_labels_only_share_calls() {
     let points = "size\tthreads\tnote\n10\t1\ta\n10\t1\tb\n20\t2\tc\n";
     let lab = computed(points).commit();
     let dry = lab.ce_run(&["-n"]).exit(3);

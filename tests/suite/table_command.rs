@@ -43,7 +43,7 @@ fn statuses(lab: &Lab, arguments: &[&str], exit: i32) -> Vec<String> {
 }
 
 #[test]
-fn rows_are_those_of_the_table_and_others_have_a_status() {
+fn rows_without_values_have_a_status() {
     let lab = lab(&[]).commit().with_storage();
     assert_eq!(statuses(&lab, &[], 3), ["missing"; 4]);
     lab.ce_run(&["--no-sync"]).exit(1);
@@ -284,7 +284,7 @@ fn columns_of_the_table_and_of_the_rows_have_names_of_their_own() {
 }
 
 #[test]
-fn a_label_is_no_other_point() {
+fn a_changed_label_does_not_make_a_new_point() {
     let with = |lab: Lab, sheet: &str| lab.file("sheet.csv", sheet);
     let lab = Lab::task("(divmod INPUT('x') INPUT('y'))[0]")
         .file("inputs", "")

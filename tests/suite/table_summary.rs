@@ -173,7 +173,7 @@ fn steps_need_commits() {
 }
 
 #[test]
-fn a_summary_is_that_of_one_version() {
+fn a_summary_takes_one_version() {
     let lab = lab("2\n", BODY);
     let two = ["--summary", "--at", "HEAD", "--at", "HEAD"];
     table(&lab, &two).exit(2).says("2 versions are given, and --summary takes one");

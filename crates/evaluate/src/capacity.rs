@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_memory_lets_others_begin_that_need_none() {
+    fn a_call_that_waits_for_memory_does_not_block_calls_that_need_no_memory() {
         let mut reservations = host();
         let with = |memory| Reservation { memory, ..Reservation::ONE };
         ask(&mut reservations, 0, with(6));

@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_is_made_while_that_of_another_computation_is() {
+    fn directories_of_different_computations_are_made_at_the_same_time() {
         for isolated in [true, false] {
             let dir = tempfile::tempdir().unwrap();
             let place = |name: &str| dir.path().join(name);

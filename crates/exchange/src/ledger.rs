@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_ledger_is_refused() {
+    fn invalid_ledgers_are_refused() {
         let good = files(&[line("a")], LedgerReason::Run, None).remove(0);
         let text = String::from_utf8(good).unwrap();
         assert!(parse(text.as_bytes()).is_some());

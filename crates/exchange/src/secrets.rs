@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_is_no_part_of_another_one() {
+    fn a_word_is_not_found_inside_another_word() {
         for text in ["ada", "by ada, on lab", "/home/ada/x", "adage, ada"] {
             assert!(has_word(text.as_bytes(), "ada"), "{text}");
         }
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_it_is_none() {
+    fn similar_texts_are_not_taken_for_secrets() {
         for text in ["", "ghp_short", "-----BEGIN PUBLIC KEY-----", "1234", "/home/ada/x", "AKIA"] {
             assert_eq!(found(text), None, "{text}");
         }

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_that_is_no_known_limit_is_told_once_it_lasts() {
+    fn an_unknown_reason_is_reported_when_it_lasts() {
         for (failures, is_told) in [(1, false), (2, true)] {
             let attempts = StartAttempts::default();
             let mut left = failures;

@@ -318,7 +318,7 @@ mod tests {
         [open_directory, open_step_by_step];
 
     #[test]
-    fn directories_that_are_moved_all_the_time_are_no_leased_file() {
+    fn a_directory_that_moves_again_and_again_is_not_taken_for_a_leased_file() {
         assert!(answer_of(Err(Errno::AGAIN)).is_none(), "the path is walked step by step");
         let lost = answer_of(Err(Errno::NOENT)).unwrap().unwrap_err();
         assert_eq!(lost.raw_os_error(), Some(Errno::NOENT.raw_os_error()));

@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_repository_is_no_clone() {
+    fn a_bare_repository_is_not_a_clone() {
         let dir = tempfile::tempdir().unwrap();
         let config = ["[core]", "bare = true", "[remote \"origin\"]", "url = ext::false"];
         for (bare, is_clone) in [("", false), (".git", true)] {

@@ -470,7 +470,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_counted_and_what_is_no_text_has_none() {
+    fn lines_of_text_are_counted_and_lines_of_binary_files_are_not() {
         let counted = |old: &str, new: &str| {
             lines(old.as_bytes(), new.as_bytes()).map(|it| (it.inserted, it.deleted))
         };

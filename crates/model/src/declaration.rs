@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_below_the_code_is_no_declaration() {
+    fn declarations_below_the_code_are_refused() {
         let late = "#CE outputs a\ncode\n#CE access network\n#CE is a word\n";
         assert_eq!(errors(late), [(3, DeclarationError::Late(2))]);
         let own = "#CE outputs a\ncode\n#CE is a word\n  #CE access network\n";

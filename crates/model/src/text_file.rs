@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_told() {
+    fn bytes_that_are_not_utf8_are_refused() {
         assert_eq!(line(b"\xff\xfe"), Err(TextError::NotText));
         assert_eq!(lines(b"\xff\xfe"), Err(vec![(0, TextError::NotText)]));
     }

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_of_the_state_are_those_that_are_printed_and_no_others() {
+    fn only_printed_columns_are_taken_for_columns_of_the_state() {
         let printed = "b,s,status,call,host,machine,time,duration,exclusive,reason,log";
         let row = "a,1.5,ok,7,red,,2026-01-01T00:00:00Z,1.5,yes,,";
         assert_eq!(names(printed, row), ("b,s".to_owned(), Some(7)));
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_table_has_a_line() {
+    fn an_invalid_table_is_an_error_with_its_line() {
         let error = read_table(Path::new("wide"), b"a,b\n1\n").unwrap_err();
         assert_eq!(
             error.to_string(),

@@ -7,7 +7,7 @@ use super::{audit, call, output, record, recorded, short};
 use crate::lab::{Lab, snapshot};
 
 #[test]
-fn a_sample_is_that_of_its_seed() {
+fn a_seed_determines_the_sample() {
     let lab = Lab::task("Inputs: 'x'\n(copy INPUT('x'))[0]")
         .computation("copy", "a", "b", r#"cat "$1" "$1" >"$2""#)
         .commit();

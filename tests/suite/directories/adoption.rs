@@ -62,7 +62,7 @@ fn a_directory_that_is_still_written_is_not_adopted() {
 }
 
 #[test]
-fn what_is_no_directory_is_not_adopted() {
+fn an_invalid_directory_is_not_adopted() {
     let ways: [fn(&Path); 4] = [
         |dir| fs::write(dir, "file").unwrap(),
         |dir| std::os::unix::fs::symlink("/etc", dir).unwrap(),

@@ -75,7 +75,7 @@ fn an_empty_directory_is_a_value() {
 }
 
 #[test]
-fn modes_that_keep_everybody_out_are_no_obstacle() {
+fn modes_without_permissions_do_not_stop_publishing() {
     let script = r#"cd "$2" && mkdir -p shut/in open && echo 1 >shut/in/f && echo 2 >open/f &&
         chmod 0 shut/in/f shut/in shut open/f && chmod 0 . "#;
     let make = || made_by(script).commit();

@@ -23,7 +23,7 @@ fn is_refused(script: &str, message: &str) {
 }
 
 #[test]
-fn an_output_that_is_no_directory_fails_the_call() {
+fn an_output_that_is_not_a_directory_fails_the_call() {
     let file = "its output 00 (tree/) is not a directory";
     is_refused(r#"rmdir "$2"; echo 1 >"$2""#, file);
     is_refused(r#"rmdir "$2"; ln -s /etc "$2""#, file);
@@ -40,7 +40,7 @@ fn links_that_lead_out_fail_the_call() {
 }
 
 #[test]
-fn what_is_neither_file_nor_directory_nor_link_fails_the_call() {
+fn a_special_file_in_an_output_fails_the_call() {
     is_refused(
         r#"mkdir "$2/d"; mkfifo "$2/d/p""#,
         "d/p is a FIFO, which cannot be part of a value",
@@ -66,7 +66,7 @@ fn all_entries_are_named() {
 
 /// A file where a directory was promised, and the other way round.
 #[test]
-fn a_directory_is_no_file() {
+fn a_directory_in_place_of_a_file_fails_the_call() {
     let lab = || {
         Lab::task("Inputs: 'x'\n(make INPUT('x'))[0]")
             .computation("make", "a", "file", r#"mkdir "$2""#)

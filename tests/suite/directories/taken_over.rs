@@ -89,7 +89,7 @@ fn a_maker_that_is_damaged_is_made_once_for_all() {
 
 /// Without a repair, a run makes what it needs under its own name, in the place of the link.
 #[test]
-fn a_damaged_maker_is_no_source() {
+fn a_damaged_maker_is_not_a_source() {
     let Some(lab) = evaluated() else { return };
     lab.ce_run(&[]).exit(0).says("2 taken over");
     let maker = maker(&lab);
@@ -172,7 +172,7 @@ fn a_collection_keeps_the_maker_of_a_commit_that_is_reached() {
 }
 
 #[test]
-fn a_source_whose_maker_is_gone_is_none() {
+fn a_call_whose_maker_is_gone_is_not_a_source() {
     let Some(lab) = evaluated() else { return };
     lab.ce_run(&[]).exit(0).says("2 taken over");
     let dir = stored(&lab, &maker(&lab));

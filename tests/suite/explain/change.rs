@@ -83,7 +83,7 @@ fn of_a_merge_those_commits_are_told_that_touched_the_computation() {
 }
 
 #[test]
-fn commits_that_are_no_more_are_told_too() {
+fn commits_that_were_rewritten_are_listed_too() {
     let lab = evaluated(Library::Plain);
     let lab = lab.file("computations/mul/one", "").commit_again();
     lab.ce_run(&["--no-sync"]).exit(0);

@@ -52,7 +52,7 @@ fn a_tree_of_a_new_point_is_new() {
 }
 
 #[test]
-fn a_value_that_is_not_known_is_no_damage() {
+fn an_unknown_value_is_not_reported_as_damage() {
     let lab = measured("Inputs: 'd'\n(size TREE('upstream' MEMBER('rev' INPUT('d'))))");
     fs::create_dir_all(lab.path("data/dir")).unwrap();
     for contents in ["one\n", "three\n"] {

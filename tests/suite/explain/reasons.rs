@@ -151,7 +151,7 @@ fn a_literal_that_differs_or_is_missing_is_told() {
 }
 
 #[test]
-fn the_time_ahead_is_that_of_earlier_calls() {
+fn the_remaining_time_is_estimated_from_earlier_calls() {
     let lab = evaluated(Library::Plain).data("y", "6\n");
     for (of, end) in [("c_mul/", "2026-01-01T10:00:40Z"), ("c_add/", "2026-01-01T10:03:00Z")] {
         record(&lab, of, &[("start", "2026-01-01T10:00:00Z"), ("end", end)]);
@@ -180,7 +180,7 @@ fn records_that_cannot_be_read_are_left_out() {
 }
 
 #[test]
-fn a_reader_who_has_enough_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     let lab = evaluated(Library::Plain).data("y", "6\n");
     for options in [&[][..], &["--json"]] {
         let (reader, writer) = pipe().unwrap();
@@ -199,7 +199,7 @@ fn nothing_is_explained_of_wrong_arguments() {
 }
 
 #[test]
-fn another_commit_is_no_reason_for_what_ran_isolated() {
+fn another_commit_is_not_a_reason_to_repeat_an_isolated_call() {
     let lab = evaluated(Library::Plain).data("y", "6\n").file("README", "").commit_again();
     let expected = [
         "mul: computation <- computation:mul, input1 <- input:y",

@@ -37,7 +37,7 @@ fn texts_are_joined_compared_and_chosen() {
 }
 
 #[test]
-fn what_is_no_column_is_refused() {
+fn invalid_columns_are_refused() {
     let mut lab = one_call("derive-columns");
     for (columns, line) in [
         ("passes 1000\n", "columns, line 1 is not NAME = EXPRESSION: \"passes 1000\""),

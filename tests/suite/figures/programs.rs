@@ -110,7 +110,7 @@ fn a_program_of_several_files_is_built_and_timed() {
 }
 
 #[test]
-fn what_is_no_source_is_not_built() {
+fn an_invalid_source_is_not_built() {
     let lab = called(timed(&[("main.cc", "")]), ["", "1", "ada"]);
     lab.ce_run(&[]).exit(1).says("build-c: the source has no file *.c\n");
     let lab = called(timed(&[("main.c", MAIN)]), ["", "1", "ada"]);

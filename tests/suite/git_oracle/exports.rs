@@ -174,7 +174,7 @@ fn a_directory_is_as_exported_if_git_archive_made_it() {
 }
 
 #[test]
-fn the_manifest_of_an_export_is_that_of_what_git_archive_made() {
+fn the_manifest_of_an_export_agrees_with_git_archive() {
     let (mut values, mut refused) = (0, 0);
     for seed in seeds(12) {
         let (mut world, mut random) = (World::new(), Random::new(seed));

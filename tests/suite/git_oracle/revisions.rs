@@ -171,7 +171,7 @@ fn oracle(dir: &Path, rev: &str) -> Option<String> {
 }
 
 #[test]
-fn a_revision_is_what_git_says_or_none() {
+fn revisions_resolve_as_in_git() {
     let (mut known, mut refused) = (0, 0);
     for seed in seeds(3) {
         let (lab, mut random) = (tempfile::tempdir().unwrap(), Random::new(seed));

@@ -174,7 +174,7 @@ fn results_that_were_copied_to_another_computation_or_other_inputs_are_not_serve
 }
 
 #[test]
-fn outputs_without_any_record_are_those_of_the_tree_that_their_directory_names() {
+fn outputs_without_records_belong_to_the_tree_that_their_directory_names() {
     let lab = two("a", "b");
     assert_eq!(evaluated(&lab, "a", &[]), "one\n");
     assert_eq!(evaluated(&lab, "b", &[]), "other\n");

@@ -198,7 +198,7 @@ fn a_link_in_any_place_leads_nowhere() {
 }
 
 #[test]
-fn what_is_no_file_in_any_place_holds_nothing_up() {
+fn a_special_file_in_any_place_does_not_block_a_run() {
     attack_all(&KINDS[3..]);
 }
 
@@ -276,7 +276,7 @@ fn a_directory_in_the_place_of_a_file_goes_aside() {
 }
 
 #[test]
-fn a_record_that_is_too_large_is_none() {
+fn a_record_that_is_too_large_is_ignored() {
     let lab = furnished();
     for name in ["record", "version.json", "failed"] {
         lab.called();

@@ -18,7 +18,7 @@ fn evaluated() -> (Lab, String) {
 }
 
 #[test]
-fn a_stage_that_is_no_runs_is_left_alone() {
+fn a_foreign_stage_is_left_alone() {
     let (lab, version) = evaluated();
     let record = lab.path(&format!("storage/c_mul/{version}/record/{NAME}.json"));
     let output = lab.path(&format!("storage/c_mul/{version}/00/{NAME}"));

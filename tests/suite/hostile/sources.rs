@@ -34,7 +34,7 @@ fn move_out(lab: &Lab, place: &Path) {
 }
 
 #[test]
-fn a_source_that_cannot_be_read_is_none() {
+fn a_result_that_cannot_be_read_is_not_a_source() {
     type Spoil = fn(&Lab, &Path, &Path);
     let spoil: [(&str, Spoil); 6] = [
         ("the tree's versions", |lab, commits, _| {

@@ -144,7 +144,7 @@ if call('clone', 0x8000 | 17, 0, 0, 0, 0) == 0:
     signal.pause()"#;
 
 #[test]
-fn the_next_one_is_started_as_if_there_was_none_before() {
+fn a_call_sees_nothing_of_the_call_before_it() {
     if !is_possible() {
         return;
     }

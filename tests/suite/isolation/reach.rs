@@ -126,7 +126,7 @@ open(sys.argv[2], 'w').write(' '.join(map(str, told)))"#,
 }
 
 #[test]
-fn there_are_no_namespaces_in_a_sandbox() {
+fn a_sandbox_cannot_create_namespaces() {
     let Some(lab) = python_lab(
         "",
         r#"
@@ -191,7 +191,7 @@ there = f'{there}\n'
 "#;
 
 #[test]
-fn sockets_are_those_of_the_own_network() {
+fn a_sandbox_has_sockets_of_its_own_network_only() {
     let write = format!("{FAMILIES}open(sys.argv[2], 'w').write(there)");
     let Some(alone) = python_lab("", &write) else { return };
     as_each_user(&alone, |user| {

@@ -235,7 +235,7 @@ fn without_isolation_a_root_is_an_error_before_anything_runs() {
 }
 
 #[test]
-fn a_file_is_no_root() {
+fn a_file_cannot_be_a_root() {
     for isolated in [true, false] {
         let text = "Inputs: 'x'\n(look INPUT('x') INPUT('x'))[0]";
         let lab = Lab::task(text).computation("look", "a b", "c", "");

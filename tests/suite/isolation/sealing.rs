@@ -125,7 +125,7 @@ told.append(os.lstat(directory + '/link').st_mtime < 9)
 open(sys.argv[3], 'w').write(f'{told}\n')"#;
 
 #[test]
-fn attributes_of_outputs_are_no_part_of_a_value() {
+fn attributes_of_outputs_do_not_belong_to_the_value() {
     if !is_possible() {
         return;
     }

@@ -106,7 +106,7 @@ fn calling(access: &str) -> Option<(TcpListener, Lab)> {
 }
 
 #[test]
-fn there_is_no_network() {
+fn an_isolated_call_has_no_network() {
     let Some((_listener, lab)) = calling("") else { return };
     lab.ce_run(&[]).exit(1).says("Connection refused");
 }

@@ -132,7 +132,7 @@ fn a_repository_of_another_format_is_told_of() {
 }
 
 #[test]
-fn ids_are_those_that_git_itself_gives() {
+fn ids_agree_with_git() {
     let lab = Lab::task(TASK);
     let copy = lab.path("copy");
     git(&lab.path(""), &["init", "-q", "copy"]);

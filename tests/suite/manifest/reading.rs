@@ -184,7 +184,7 @@ fn a_file_that_has_changed_since_the_scan_is_noticed() {
 
 /// Another run makes a hard link to a file that never changes, or removes one.
 #[test]
-fn another_name_of_a_file_is_no_change_where_files_are_linked() {
+fn a_new_hard_link_is_not_a_change_where_files_are_linked() {
     let dir = simple();
     let scans = [(); 2].map(|()| scan(dir.path()).unwrap());
     // The times of a file system take steps.

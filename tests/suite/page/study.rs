@@ -218,7 +218,7 @@ fn what_has_no_room_or_looks_like_a_secret_is_named_only() {
 
 /// The text and the README of a task are read in the version that is asked for, wherever in its repository the task is.
 #[test]
-fn the_question_is_that_of_the_commit() {
+fn the_question_is_read_from_the_commit() {
     let lab = study();
     fs::create_dir(lab.path("task/inner")).unwrap();
     for name in ["workflow.ce", "README.md", "computations"] {

@@ -72,7 +72,7 @@ fn a_column_that_only_resources_name_is_in_no_call() {
 }
 
 #[test]
-fn a_text_that_is_no_amount_is_an_error_of_its_call() {
+fn an_invalid_amount_is_an_error_of_its_call() {
     let sheet = "n\tcpus\n1\t1\n2\tmany\n3\t9\n";
     let computed = [
         ("sheet.tsv", sheet),

@@ -267,7 +267,7 @@ fn check(seed: u64) -> (usize, usize) {
 }
 
 #[test]
-fn the_job_of_a_work_tree_that_changes_is_that_of_a_commit() {
+fn the_job_of_a_changing_work_tree_belongs_to_a_commit() {
     let counts: Vec<_> = seeds(4).map(check).collect();
     let stored: usize = counts.iter().map(|(stored, _)| stored).sum();
     assert!(stored > 0 || counts.len() == 1, "{counts:?}");

@@ -77,7 +77,7 @@ fn an_interpreter_that_is_not_installed() {
 }
 
 #[test]
-fn a_file_that_is_no_program() {
+fn an_exec_that_is_not_a_program_fails_the_call() {
     let lab = Lab::task(TASK).computation("bad", "a", "one two", "");
     let lab = lab.file("computations/bad/exec", b"\x7fELF no program\0\x01").commit();
     fails("no-program", &lab);
@@ -121,7 +121,7 @@ fn an_output_that_is_a_hard_link_becomes_a_file_of_its_own() {
 }
 
 #[test]
-fn a_call_of_which_another_input_fails_is_not_executed_either() {
+fn a_call_is_blocked_when_both_of_its_inputs_fail() {
     let text = "Inputs: 'x', 'y'
         (add (bad INPUT('x'))[0] (bad INPUT('y'))[0])[0]";
     let lab = Lab::task(text).computation("bad", "a", "one", "exit 1").commit();

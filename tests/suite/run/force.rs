@@ -88,7 +88,7 @@ fn what_is_forced_is_not_taken_over_nor_answered_by_the_job() {
 }
 
 #[test]
-fn what_is_no_call_of_the_task_is_told() {
+fn an_unknown_call_is_refused_with_similar_names() {
     let lab = lab();
     let job = lab.results().into_keys().find(|name| name.starts_with("t_task/")).unwrap();
     for (name, hint) in [

@@ -203,7 +203,7 @@ fn the_active_environment_is_named() {
 }
 
 #[test]
-fn there_is_no_network() {
+fn a_failed_download_without_network_has_a_hint() {
     let script = complaint("curl: (6) Could not resolve host: example.org");
     let expected = "its sandbox has no network; make what it fetches an input, or commit the line \
                     \"network\" in the computation's file access";

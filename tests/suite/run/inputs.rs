@@ -187,7 +187,7 @@ fn a_pipe_that_is_opened_before_anybody_writes_is_read_to_its_end() {
 }
 
 #[test]
-fn a_device_is_no_input() {
+fn a_device_cannot_be_an_input() {
     let lab = lab();
     for options in [&[][..], &["-n"], &["-q"]] {
         let run = |input| lab.run("ce-run", &[options, &["../storage", input]].concat()).exit(2);

@@ -130,7 +130,7 @@ fn while_executing(isolated: bool, is_worker: bool, target: Target, signal: Sign
 }
 
 #[test]
-fn a_signal_to_any_process_of_a_call_that_is_executed_is_no_failure() {
+fn a_signal_to_any_process_of_a_running_call_does_not_fail_the_call() {
     let mut cases = Vec::new();
     for is_worker in [false, true] {
         for signal in SIGNALS {
@@ -182,7 +182,7 @@ const OPERATIONS: usize = 140;
 
 /// A longer form takes each operation: `CE_KILLS=1 cargo test --test suite strangers`.
 #[test]
-fn a_signal_to_any_process_in_any_state_of_a_call_is_no_failure() {
+fn a_signal_to_any_process_in_any_state_of_a_call_does_not_fail_the_call() {
     if !isolation::is_possible() {
         return;
     }
@@ -232,7 +232,7 @@ fn killed_before_exec(isolated: bool) {
 }
 
 #[test]
-fn a_process_that_is_killed_before_it_is_exec_is_no_failure() {
+fn a_process_killed_before_exec_does_not_fail_the_call() {
     needs(&["strace"]);
     killed_before_exec(false);
     if isolation::is_possible() {
@@ -246,7 +246,7 @@ fn call(script: &str) -> Lab {
 }
 
 #[test]
-fn an_exit_status_is_that_of_exec_whatever_its_children_got() {
+fn the_exit_status_of_exec_counts_and_signals_to_its_children_do_not() {
     let lab = call("sh -c 'kill -TERM $$'");
     lab.ce_run(&[]).exit(1).called(vec!["call"]).says("failed: it ended with exit status 143");
     assert!(has_failure(&lab));

@@ -64,7 +64,7 @@ fn a_call_says_what_came_of_it() {
 }
 
 #[test]
-fn what_is_not_stored_yet_is_no_alarm() {
+fn an_input_to_be_stored_is_not_shown_as_an_alarm() {
     let foreseen = words(&lab(), &["-n"]);
     assert!(foreseen.contains("x') PATH  to be stored\n"), "{foreseen}");
 }

@@ -147,7 +147,7 @@ fn other_inputs_are_not_taken_over() {
 }
 
 #[test]
-fn a_source_that_is_damaged_or_gone_is_none() {
+fn a_damaged_or_missing_result_is_not_a_source() {
     for damage in [
         |path: &std::path::Path| fs::remove_file(path).unwrap(),
         |path: &std::path::Path| {

@@ -245,7 +245,7 @@ fn what_a_reachable_workflow_may_name_is_kept() {
 }
 
 #[test]
-fn a_file_is_of_the_same_commit_as_the_task() {
+fn a_file_is_read_from_the_commit_of_the_task() {
     let lab = lab();
     let task = || load::task(&lab.path("task"), Uncommitted::Refuse, None).unwrap().task;
     let (loaded, texts) = (task(), [Some(b"a\n".to_vec()), None]);

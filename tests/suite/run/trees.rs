@@ -275,7 +275,7 @@ fn what_is_wrong_with_a_tree_is_told() {
 }
 
 #[test]
-fn a_tree_with_a_link_that_leads_out_is_no_value() {
+fn a_tree_with_a_link_that_leads_out_is_refused() {
     let lab = lab(RECORDED).link("lib/src/out", "../top");
     repository::commit(&lab.path("task/lib"), LAB, "out\n");
     let lab = lab.commit_again();

@@ -230,7 +230,7 @@ fn somebody_elses_repository_is_refused_unless_it_is_trusted() {
 }
 
 #[test]
-fn what_git_ignores_is_no_part_of_a_workflow() {
+fn ignored_files_are_not_part_of_a_workflow() {
     let parts = ["workflow/inputs/00-mul/value", "workflow/inputs/01-x", "workflow", "inputs"];
     for part in parts.into_iter().chain(["shared", "shared/x/kind", "names"]) {
         let lab = if part.starts_with("workflow") { Lab::task(TASK) } else { linked() };
@@ -354,7 +354,7 @@ fn a_directory_with_the_name_of_a_computation_is_a_change() {
 }
 
 #[test]
-fn a_value_that_became_a_pipe_is_no_file() {
+fn a_value_that_became_a_pipe_is_refused() {
     let lab = showing("OWN('data/x')").file("data/x", "x\n").commit().without("data/x");
     assert!(Command::new("mkfifo").arg(lab.path("task/data/x")).status().unwrap().success());
     for options in [&[][..], &["--dirty"]] {
@@ -435,7 +435,7 @@ fn a_tree_beside_changes_of_its_submodule_is_not_changed() {
 }
 
 #[test]
-fn a_tree_that_became_a_link_is_no_directory_in_a_draft() {
+fn a_tree_that_became_a_link_is_refused_in_a_draft() {
     for (value, told) in [("TREE('.:data')", "data is a link"), ("TREE('.:data/in')", "data/in is")]
     {
         let lab = showing(value).file("data/in/x", "x\n").file("other/in/x", "y\n").commit();

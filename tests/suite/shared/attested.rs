@@ -253,7 +253,7 @@ fn a_revoked_call_is_not_taken_and_named_where_it_is() {
 }
 
 #[test]
-fn a_history_that_no_program_of_ours_makes_is_no_obstacle() {
+fn a_foreign_history_does_not_stop_a_pull() {
     let lab = signed();
     pull(&lab, &[], "before").exit(0);
     // Directories that are too deep, and a merge of two of them that differ.

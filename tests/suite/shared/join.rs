@@ -68,7 +68,7 @@ fn results_join_in_any_order() {
 }
 
 #[test]
-fn where_nothing_differs_the_join_is_that_of_git() {
+fn without_differences_the_join_agrees_with_git_merge() {
     let lab = lab();
     let other = "data/y";
     fs::write(lab.path(other), "y\n").unwrap();
@@ -183,7 +183,7 @@ fn a_repository_of_something_else_keeps_its_branches() {
 }
 
 #[test]
-fn a_branch_with_something_else_is_no_results() {
+fn a_branch_with_other_contents_is_refused() {
     let lab = lab();
     lab.ce_run(&[]).exit(0);
     repository(&lab, "source.git");

@@ -135,7 +135,7 @@ fn an_audit_fetches_from_a_server_and_says_what_it_lacks() {
 }
 
 #[test]
-fn an_audit_says_that_a_directory_is_away_of_which_a_member_is_read() {
+fn an_audit_names_an_absent_directory_whose_member_is_read() {
     let text = "Inputs: 'x'\n(twice MEMBER('file' (make INPUT('x'))))";
     let mut lab = Lab::task(text)
         .computation("make", "a", "tree/", r#"mkdir -p "$2"; cp "$1" "$2/file""#)

@@ -113,7 +113,7 @@ fn members_and_directories_of_sweeps_come_with_the_job() {
 }
 
 #[test]
-fn what_is_not_to_be_had_is_an_error_and_nothing_is_made() {
+fn an_object_that_cannot_be_obtained_stops_the_export() {
     let lab = large();
     push(&lab, LFS, "storage", "results.git").exit(0);
     let [object] = &objects(&lab, "results.git/lfs")[..] else { panic!("one object") };
@@ -276,7 +276,7 @@ fn what_is_interrupted_while_it_fetches_goes_on_the_next_time() {
 }
 
 #[test]
-fn git_lfs_that_is_killed_alone_is_no_interruption() {
+fn a_killed_git_lfs_does_not_interrupt_the_command() {
     needs(&["git-lfs"]);
     let lab = large();
     clone_of_server(&lab);

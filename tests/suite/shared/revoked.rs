@@ -151,7 +151,7 @@ fn what_is_revoked_already_is_not_revoked_again() {
 }
 
 #[test]
-fn outputs_that_differ_are_not_those_of_a_result_that_is_away() {
+fn different_outputs_are_not_attributed_to_an_absent_result() {
     let lab = lab();
     fs::write(lab.path("data/x"), "x".repeat(1 << 10)).unwrap();
     evaluate(&lab, "large").exit(0);
@@ -234,7 +234,7 @@ fn who_hides_a_revocation_is_named() {
 }
 
 #[test]
-fn what_is_no_file_at_the_top_stops_nobody() {
+fn a_link_at_the_top_does_not_stop_a_push() {
     let lab = signed();
     change(&lab, &[], |dir| {
         std::os::unix::fs::symlink("/", lab.path(dir).join("zzz")).unwrap();

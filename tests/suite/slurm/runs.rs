@@ -176,7 +176,7 @@ fn settings_that_the_cluster_refuses_are_told_and_nothing_hangs() {
 }
 
 #[test]
-fn a_host_that_is_none_of_a_cluster_is_told() {
+fn a_host_outside_of_a_cluster_is_an_error() {
     let lab = one_call("");
     let run = |name: &str, value: &Path| {
         let mut run = lab.evaluation(&["--on", "slurm"]);

@@ -171,7 +171,7 @@ fn status_names_what_each_call_reads_as_the_log_does() {
 }
 
 #[test]
-fn suspended_points_are_no_failures() {
+fn suspended_points_are_not_failures() {
     let exec = r#"
 case $(cat "$1") in 1) cat "$1" >"$2";; 2) exit 3;; *) exit 75;; esac"#;
     let lab = with_script(exec, &[]).commit();

@@ -47,7 +47,7 @@ fn failed_points_become_rows_where_that_is_allowed() {
 }
 
 #[test]
-fn a_table_with_failed_rows_is_no_garbage() {
+fn a_table_with_failed_rows_is_not_collected() {
     let lab = failing(&[("allow-failed", "")]).commit();
     lab.ce_run(&[]).exit(0);
     let table = lab.table();

@@ -86,7 +86,7 @@ fn where_it_cannot_be_known_all_names_are_given() {
 }
 
 #[test]
-fn an_input_of_the_task_with_the_text_of_a_level_is_none() {
+fn a_task_input_with_the_text_of_a_level_is_not_a_level() {
     let lab = listed("x", &[("factors/00-a", "1\n2\n")], ["a", "x", "x"]).data("x", "1\n").commit();
     lab.ce_run(&["--no-sync"]).exit(0);
     for (file, texts) in calls(&lab, "list") {

@@ -89,7 +89,7 @@ fn replicates_do_not_end_by_what_was_measured_once() {
 
 /// A replicate that fails behind the column does not hide the value of those with the same call.
 #[test]
-fn a_failed_replicate_has_no_value_and_takes_none() {
+fn a_failed_replicate_has_no_value_and_hides_no_other_value() {
     let lab = builds("10")
         .computation(
             "run",

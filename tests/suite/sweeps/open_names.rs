@@ -56,7 +56,7 @@ fn the_node_is_printed_once_with_the_name_as_it_is_written() {
 }
 
 #[test]
-fn names_of_several_factors_are_those_of_their_points() {
+fn names_of_several_factors_cover_only_their_points() {
     let lab = |more: &str| {
         over(&format!(
             "SWEEP(:factors/00-op 'add' 'mul' :factors/01-size 'big' 'small' {more}
@@ -97,7 +97,7 @@ fn names_of_several_factors_are_those_of_their_points() {
 }
 
 #[test]
-fn names_may_be_those_of_all_sweeps_around() {
+fn names_may_come_from_any_enclosing_sweep() {
     let sweep = |size: &str| {
         over(&format!(
             "SWEEP(:factors/00-op 'add' 'mul' :columns '00 *' :body

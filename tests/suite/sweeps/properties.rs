@@ -198,7 +198,7 @@ fn shuffle<T>(all: &mut [T], random: &mut Random) {
 }
 
 #[test]
-fn a_sweep_that_grows_keeps_its_calls_and_has_those_of_the_new_points_besides() {
+fn a_growing_sweep_keeps_its_calls_and_adds_calls_of_new_points() {
     try_on(12, |planner, sweep, random| {
         let mut grown = sweep.clone();
         match &mut grown.replicates {

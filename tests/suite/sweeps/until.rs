@@ -148,7 +148,7 @@ fn replicates_that_are_blocked_have_failed_too() {
 }
 
 #[test]
-fn what_is_no_number_is_an_error_of_its_row() {
+fn an_invalid_number_is_an_error_of_its_row() {
     let wrong = |script: &str, columns: &str, message: &str, hint: &str| {
         let lab = measured("1\n2\n", "6..30 until seconds ±5%")
             .computation("time", "n replicate", "out", script)

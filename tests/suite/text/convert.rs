@@ -268,7 +268,7 @@ fn what_does_not_exist_yet_is_converted_and_told() {
 }
 
 #[test]
-fn a_text_that_is_no_file_or_has_no_end_is_not_read() {
+fn a_text_that_is_not_a_plain_file_of_the_task_is_not_read() {
     let directories = || Lab::empty().file("computations/note", "").with_storage().commit();
     for (target, says) in [("/dev/zero", "leads out of the repository"), ("gone", "does not exist")]
     {

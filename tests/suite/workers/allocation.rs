@@ -284,7 +284,7 @@ fn an_element_of_an_array_ends_its_own_steps_and_no_others() {
 }
 
 #[test]
-fn a_job_that_an_element_of_an_array_has_submitted_is_none_itself() {
+fn a_job_submitted_by_an_array_element_is_not_an_array_element() {
     let script = r#"printf '%s\n' 7.batch 7.0 7.1 >"$FAKE/steps""#;
     let lab = lab("tasks 3\n", script);
     let mut worker = lab.worker_with("3");

@@ -47,7 +47,7 @@ fn the_call_of_a_worker_that_is_killed_is_executed_by_another_one() {
 }
 
 #[test]
-fn a_call_of_which_workers_die_is_given_up() {
+fn a_call_whose_workers_die_is_given_up() {
     let lab = lab();
     let run = Running::start(&mut lab.evaluation(QUEUED));
     // Once beside others, and three times alone.

@@ -65,7 +65,7 @@ fn a_ticket_that_somebody_has_written_or_changed_is_not_executed() {
 }
 
 #[test]
-fn a_ticket_is_of_its_run_and_number() {
+fn a_ticket_belongs_to_one_run_and_number() {
     let wait = r#"while [ ! -e "$LAB_GATE" ]; do sleep 0.01; done; cp "$1" "$2""#;
     let lab =
         Lab::task("Inputs: 'x', 'y'\n(add (wait INPUT('x'))[0] (mul INPUT('x') INPUT('y'))[0])[0]");

@@ -467,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_no_frame_around_what_is_not_in_it() {
+    fn a_frame_that_would_enclose_other_nodes_is_not_drawn() {
         let places =
             found(vec![frame(&[0, 2], None)], &[(100.0, 100.0), (100.0, 150.0), (100.0, 200.0)]);
         assert_eq!(places, [[]]);

@@ -789,7 +789,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_that_has_run_out_before_exec_is_a_failure_and_a_foreign_kill_is_none() {
+    fn a_timeout_before_exec_is_a_failure_but_a_foreign_kill_is_not() {
         let ended = |late: bool| {
             let over = FinishedProcess {
                 code: None,

@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn variants_of_an_architecture_are_no_way_round() {
+    fn variants_of_an_architecture_do_not_bypass_the_filter() {
         let program = program(CallFilter { alone: true, writes: false });
         let ask = |architecture, number, first| answer(&program, architecture, number, &[first]);
         assert_eq!(ask(X86_64, 250 | 0x4000_0000, 0), 38, "x32");

@@ -283,14 +283,14 @@ mod tests {
     }
 
     #[test]
-    fn a_helper_that_was_ended_is_no_refusal() {
+    fn a_killed_helper_is_not_a_refusal() {
         assert!(!has_ended(&entered(REFUSED, 0)) && is_refused(&entered(REFUSED, 0)));
         assert!(has_ended(&entered(b"", 0)), "before it said anything");
         assert!(has_ended(&entered(b"n", i32::MAX)), "afterwards");
     }
 
     #[test]
-    fn what_is_used_up_is_no_refusal() {
+    fn exhausted_resources_are_not_a_refusal() {
         let is_refused = |error: Errno| is_refused(&error.into());
         assert!(
             [Errno::PERM, Errno::ACCESS, Errno::NOSYS, Errno::INVAL].into_iter().all(is_refused)

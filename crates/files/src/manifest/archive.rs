@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn an_archive_with_any_other_byte_is_none() {
+    fn an_archive_with_any_changed_byte_is_refused() {
         let (archive, digest) = example();
         for at in 0..archive.len() {
             let mut other = archive.clone();

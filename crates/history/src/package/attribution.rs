@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_citation_file_is_an_error_with_its_cause() {
+    fn an_invalid_citation_file_is_an_error_with_its_cause() {
         let [deep, deeper] = [100, 100_000].map(|depth| "[".repeat(depth));
         for (text, why) in [
             ("", "it is empty"),

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_licence_says_what_is() {
+    fn an_invalid_licence_is_refused_with_similar_names() {
         for (text, why) in [
             ("", "\"\" is neither an expression of SPDX"),
             ("mit", "\"mit\" is not in the list of SPDX, which has MIT"),

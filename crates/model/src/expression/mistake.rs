@@ -569,7 +569,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_told_with_its_place() {
+    fn a_mistake_has_the_place_of_the_first_byte_that_is_not_utf8() {
         let mistake = Mistake::not_text(b"(a\n b\xff)", 5);
         assert_eq!(mistake.position, Position { line: 2, column: 3 });
     }

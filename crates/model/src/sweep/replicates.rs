@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_replicates_are_no_values() {
+    fn failed_replicates_have_no_value() {
         let rule = read("6..20 until s ±5%");
         let with_failed = |failed: u32, of: u32| -> Vec<ReplicateValue> {
             let value = |replicate| (replicate > failed).then_some(7.0);

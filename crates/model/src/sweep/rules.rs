@@ -664,7 +664,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_unit_is_refused() {
+    fn wrong_units_and_directions_are_refused() {
         for line in [
             "00 [s]",
             "00 a [s] fewer",

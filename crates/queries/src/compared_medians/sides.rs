@@ -542,7 +542,7 @@ mod tests {
     }
 
     #[test]
-    fn benchmarks_of_a_task_are_told_apart_as_those_of_a_file() {
+    fn benchmarks_are_distinguished_alike_in_a_task_and_a_file() {
         let of_task = frame(SUITE);
         let of_task = MedianTable::new(levels(&of_task, "tool", ["a", "b"]), &rules()).unwrap();
         let rows = SUITE.trim().lines().skip(1).map(|line| {
@@ -725,7 +725,7 @@ mod tests {
     }
 
     #[test]
-    fn the_direction_is_that_of_the_rules_or_of_the_column() {
+    fn the_direction_comes_from_the_rules_or_from_the_column() {
         let table = |measures: &str| {
             file(&format!(
                 "{{\"row\":{{\"b\":\"x\",\"s\":1}},\"columns\":{{{measures}}},\"status\":\"ok\"}}\n"

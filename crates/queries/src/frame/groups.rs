@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_replicate_has_no_value_and_takes_none() {
+    fn a_failed_replicate_has_no_value_and_hides_no_other_value() {
         let text = "n replicate build@0 run@1\n 1 1 - - | failed 1 2\n 1 2 10 7 | 1 3";
         assert_eq!(words(&frame(text), "build"), ["1: 10 / 1"]);
     }

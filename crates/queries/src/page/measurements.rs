@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_from_others_is_no_axis() {
+    fn a_column_determined_by_others_is_not_an_axis() {
         let rows = [
             ("1 2 x long 5 7", Some(1)),
             ("2 4 x short 6 7", Some(2)),
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn commits_are_in_the_order_of_rows_and_lists_are_no_measurements() {
+    fn commits_keep_the_order_of_rows_and_lists_are_not_measurements() {
         let (one, other) = ("b".repeat(40), "a".repeat(40));
         let [first, second] = [&one, &other].map(|commit| format!("{commit} 1"));
         let rows = [(&*first, Some(1)), (&*second, Some(2))];

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_no_markup() {
+    fn markup_in_a_text_is_escaped() {
         assert_eq!(escaped("<a b=\"&\">"), "&lt;a b=&quot;&amp;&quot;&gt;");
     }
 

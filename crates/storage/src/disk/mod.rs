@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_plain_file_is_not_waited_for() {
+    fn reading_a_special_file_is_refused_without_waiting() {
         let (_dir, disk, root) = lab();
         let fifo = root.join("fifo");
         mknodat(CWD, &fifo, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();

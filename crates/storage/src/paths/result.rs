@@ -517,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_a_member_goes_on_after_that_of_its_directory() {
+    fn the_name_of_a_member_begins_with_the_name_of_its_directory() {
         for (value, member) in [
             ("c_add/567526d1f10f/00/ad48103e4fc7_5d9474c0309b", "x/y"),
             ("c_add/567526d1f10f/00/_", "x"),
@@ -653,7 +653,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beside_tables_is_none() {
+    fn files_beside_tables_are_not_tables() {
         for file in [
             "tables/record/ad/48103e4fc7.json",
             "tables/aside/ad/48103e4fc7/RUN/00",

@@ -795,7 +795,7 @@ mod tests {
     }
 
     #[test]
-    fn a_race_counts_names_that_went_to_several_or_none() {
+    fn a_race_counts_names_without_exactly_one_winner() {
         let dir = tempfile::tempdir().unwrap();
         let site = ProbeSite::new(dir.path());
         assert_eq!(race(&site, |_, name| create(site.disk(), name)).unwrap(), 0);

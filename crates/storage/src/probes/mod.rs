@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_no_storage() {
+    fn a_file_cannot_be_a_storage() {
         let file = tempfile::NamedTempFile::new().unwrap();
         for path in [file.path(), &file.path().join("storage")] {
             let site = ProbeSite::new(path);

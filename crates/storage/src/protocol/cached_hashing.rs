@@ -523,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_that_no_task_input_has_is_that_of_a_new_one() {
+    fn a_file_whose_size_no_task_input_has_is_new() {
         let place = place();
         let other = place.file.with_file_name("other");
         fs::write(&other, "other").unwrap();

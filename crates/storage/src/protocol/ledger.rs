@@ -292,7 +292,7 @@ mod tests {
     use crate::{Durability, Unrecorded};
 
     #[test]
-    fn evidence_is_named_by_its_contents_and_others_are_none() {
+    fn evidence_is_named_by_its_contents_and_other_files_are_ignored() {
         let dir = tempfile::tempdir().unwrap();
         let storage = Storage::open(dir.path(), Unrecorded::Adopt, Durability::Synced).unwrap();
         let ledger = storage.ledger();

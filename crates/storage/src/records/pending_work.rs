@@ -433,7 +433,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_that_was_not_written_to_its_end_is_no_answer_and_harms_no_other() {
+    fn a_truncated_line_is_ignored_and_spoils_no_other_answer() {
         let answer =
             |ticket| TicketAnswer { ticket, end: TicketEnd::Refused("why not\n?".to_owned()) };
         let line = |ticket| answer(ticket).line(|text| Blake3::hash_bytes(text.as_bytes()));

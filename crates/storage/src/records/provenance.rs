@@ -407,7 +407,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stage_outside_of_the_storage_is_no_stage() {
+    fn a_stage_outside_of_the_storage_is_refused() {
         let execution = r#""argv":[],"isolation":"none","start":"2026-01-01T00:00:00Z",
         "end":"2026-01-01T00:00:00Z","user_seconds":0.0,"system_seconds":0.0,"peak_bytes":0,
         "exit_status":0"#;

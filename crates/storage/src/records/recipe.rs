@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_recipe_is_refused() {
+    fn invalid_recipes_are_refused() {
         for text in ["", "{}", "x\n", r#"{"recipe":1}"#] {
             let read = RecipeReader::begin(text.as_bytes());
             assert!(matches!(read, Err(RecipeError::Line { line: 1, .. })), "{text}");

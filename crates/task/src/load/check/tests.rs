@@ -167,7 +167,7 @@ fn a_problem_is_the_same_in_both_forms() {
 }
 
 #[test]
-fn the_number_of_inputs_is_that_of_the_computation() {
+fn a_call_has_as_many_inputs_as_its_computation() {
     assert_eq!(problems("(add x)"), ["2: add takes 2 inputs, not 1"]);
     assert_eq!(problems("(none x)"), ["2: none takes 0 inputs, not 1"]);
     assert_eq!(problems("(add (divmod x y)\n x)"), ["2: add takes 2 inputs, not 3"]);
