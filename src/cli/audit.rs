@@ -160,7 +160,7 @@ impl Tool for AuditCalls {
         let seed = self.sample.map(|_| self.seed.unwrap_or_else(random));
         let plan = plan_audit(&session, &self.task, &choice, seed.unwrap_or_default())?;
         if let Some(seed) = seed {
-            say("ce", &format_args!("the sample is that of --seed {seed}"));
+            say("ce", &format_args!("the sample is drawn with --seed {seed}"));
         }
         if self.dry_run {
             report::planned_audits(&plan, self.json, out).map_err(OutputError)?;

@@ -178,11 +178,11 @@ examples! {
     ] see ["sym", "run"];
     "check": [
         "ce check" => "Report every problem of the task that you are in.",
-        "ce check --task ../words --at HEAD~1" => "Report those of another task, as it was a commit ago.",
+        "ce check --task ../words --at HEAD~1" => "Report the problems of another task, as it was a commit ago.",
     ] see ["run", "convert", "init"];
     "init": [
         "ce init ../words" => "Make a task that runs at once in a new directory, which becomes a Git repository.",
-        "ce init --directories --computation count ../words" => "Make one of which the workflow is directories, with a first computation.",
+        "ce init --directories --computation count ../words" => "Make a task whose workflow is in directories, with a first computation.",
     ] see ["convert", "check"];
     "convert": [
         "ce convert --to text" => "Make workflow.ce of the directories of the task that you are in.",
@@ -265,7 +265,7 @@ examples! {
     ] see ["verify", "push", "log"];
     "commits": [
         "ce commits -n 50 ../library" => "List the last fifty commits of a repository.",
-        "ce commits --first-parent ../library v1..main -- src" => "List those of a range that have changed src.",
+        "ce commits --first-parent ../library v1..main -- src" => "List the commits of a range that have changed src.",
     ] see ["bisect", "table"];
     "table": [
         "ce table ../results" => "Show the rows of the task's sweep that are there.",
@@ -295,7 +295,7 @@ examples! {
     ] see ["check", "doctor"];
     "completions": [
         "ce completions fish" => "Print the completions of ce for fish.",
-        "ce completions bash ce-run" => "Print those of ce-run for Bash.",
+        "ce completions bash ce-run" => "Print the completions of ce-run for Bash.",
     ] see ["man"];
     "man": [
         "ce man /usr/local/share/man/man1" => "Write the manual pages where man finds them.",

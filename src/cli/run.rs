@@ -593,7 +593,7 @@ fn say_not_stored(evaluation: &Evaluation, why: &Kept) {
         }
         Kept::Revisions(revisions) => {
             for (name, revision) in revisions {
-                let why = "may name another commit later: it is no full commit id";
+                let why = "may name another commit later: it is not a full commit id";
                 let (name, revision) = (name.as_str(), harmless(revision));
                 say(
                     PROGRAM,

@@ -50,7 +50,7 @@ const COMPOSED: [(&str, &str); 10] = [
     ("NotCloned", "a cause of \"the tree … cannot be read\""),
     ("ObjectIdError", "makes a record one that cannot be understood"),
     ("RecipeError", "makes a recipe one that is not as recorded"),
-    ("NoToken", "a job of another name is none of ours, which is no error"),
+    ("NoToken", "a job of another name is not ours, which is not an error"),
 ];
 
 /// The type of what `ce verify` finds: it says below its list what to do.

@@ -396,7 +396,7 @@ pub(crate) fn copy(from: &Path, to: &Path) {
             kind if kind.is_dir() => fs::create_dir(&copy).unwrap(),
             kind if kind.is_symlink() => symlink(fs::read_link(path).unwrap(), &copy).unwrap(),
             kind => {
-                assert!(kind.is_file(), "{} is no file", path.display());
+                assert!(kind.is_file(), "{} is not a file", path.display());
                 if let Some(other) = linked.get(&metadata.ino()) {
                     fs::hard_link(other, &copy).unwrap();
                     continue;

@@ -100,7 +100,10 @@ fn assert_whole(lab: &Lab, dir: &str) {
     }
     for file in files(&lab.path(dir)).into_keys().filter(|it| it != "ro-crate-metadata.json") {
         let is_part = |part: &str| file == part || part.ends_with('/') && file.starts_with(part);
-        assert!(parts.iter().any(|part| is_part(&decoded(part))), "{file} is no part: {parts:?}");
+        assert!(
+            parts.iter().any(|part| is_part(&decoded(part))),
+            "{file} is not a part: {parts:?}"
+        );
     }
 }
 

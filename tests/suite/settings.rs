@@ -185,7 +185,7 @@ fn settings_of_slurm_are_read_with_their_places() {
     let text = errors.to_string();
     let place = file.canonicalize().unwrap();
     let place = place.display();
-    let wrong = "is \"none\", which is no such number";
+    let wrong = "is \"none\", which is not such a number";
     assert_eq!(text, format!("compeval.slurm.pending in {place} {wrong}"));
     let settings = SlurmSettings::new(settings.filter(|it| it.key != "pending")).unwrap();
     assert_eq!(settings.partition.as_deref(), Some("fast"));

@@ -176,7 +176,9 @@ fn a_call_that_is_missing_is_opened_before_it_is_executed() {
     look(&lab, &waits, &["true"]).exit(3).says("input 00 of c_add/").says("run the task again");
     let other = format!("c_mul/{commit}/000000000000_5d9474c0309b");
     look(&lab, &other, &["true"]).exit(3).says("no file has SHA-1 000000000000");
-    look(&lab, &format!("c_mul/{commit}/5d9474c0309b"), &["true"]).exit(2).says("is no call");
+    look(&lab, &format!("c_mul/{commit}/5d9474c0309b"), &["true"])
+        .exit(2)
+        .says("does not name a call");
 }
 
 #[test]

@@ -65,7 +65,10 @@ fn a_column_of_numbers_with_a_text_is_not_left_out_in_silence() {
     lab.ce_run(&["--no-sync"]).exit(0);
     let told = "ce: seconds is left out: one of its values is \"timeout\", which is not a number\n";
     let ran = table(&lab, &["--summary"]).exit(0).says(told);
-    assert!(!ran.stderr.contains("state is left out"), "a column of texts is none of numbers");
+    assert!(
+        !ran.stderr.contains("state is left out"),
+        "a column of texts is not a column of numbers"
+    );
 }
 
 #[test]
@@ -169,7 +172,9 @@ fn steps_go_from_old_to_new_by_dates() {
 #[test]
 fn steps_need_commits() {
     let lab = lab("2\n", BODY);
-    table(&lab, &["--steps"]).exit(2).says("no column of its points has commits");
+    table(&lab, &["--steps"])
+        .exit(2)
+        .says("there are no steps: no column of the points has commits");
 }
 
 #[test]

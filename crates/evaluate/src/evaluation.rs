@@ -332,7 +332,7 @@ impl Files {
         storage: &Storage,
         store: bool,
     ) -> Result<Self, StorageError> {
-        debug_assert!(task.is_bound(), "a value with free names is none");
+        debug_assert!(task.is_bound(), "a value with free names is not bound");
         announce(task, plan, storage)?;
         let sources: Vec<&InputSource> = inputs.iter().chain(own.iter().flatten()).collect();
         let stored = storage.inputs();

@@ -78,7 +78,7 @@ pub(super) fn object(repository: &Repository, id: ObjectId) -> GitResult<gix::Ob
     let object = object.ok_or(AbsentObject(id))?;
     let found = gix::objs::compute_hash(id.kind(), object.kind, &object.data)?;
     if found != id {
-        return Err(damaged(format!("its contents are those of {found}")).into());
+        return Err(damaged(format!("its contents have the id {found}")).into());
     }
     Ok(object)
 }

@@ -118,7 +118,7 @@ impl Ancestry<'_> {
                 field(
                     out,
                     "directory",
-                    "the SHA-1 is that of its manifest: see ce show --manifest",
+                    "the SHA-1 is the hash of its manifest: see ce show --manifest",
                 )?;
                 field(out, "size", &format!("{bytes} bytes in all files"))?;
             }

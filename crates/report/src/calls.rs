@@ -220,7 +220,7 @@ pub(super) fn points_of_sweeps(
     let unknown = match unknown {
         0 => String::new(),
         _ if unknown == sweeps => return format!("{}not known", columns.unwrap_or_default()),
-        _ => format!(", those of {unknown} not known"),
+        _ => format!(", the points of {unknown} not known"),
     };
     let is_call = evaluation.task.workflow[sweep.body].slice().is_some();
     let noun = if is_call { "call" } else { "value" };

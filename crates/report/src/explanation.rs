@@ -393,7 +393,7 @@ pub(super) fn cause(evaluation: &Evaluation, first: &FirstCause) -> String {
 
 fn table(evaluation: &Evaluation, call: CallId) -> String {
     let sheet = sheet_of(evaluation, call).map(harmless);
-    let points = sheet.map_or_else(String::new, |it| format!(", and its points are those of {it}"));
+    let points = sheet.map_or_else(String::new, |it| format!(", and its points come from {it}"));
     format!("{} has other rows or columns{points}", title(evaluation, call))
 }
 

@@ -83,7 +83,7 @@ fn forged_evidence_is_refused_and_does_not_count() {
     fs::write(&own, "{}\n").unwrap();
     lab.run("ce", &["log", "--attested", "../storage"]).exit(0);
     let ran = lab.run("ce", &["verify", "../storage"]).exit(5);
-    assert!(ran.stdout.contains("so it is no evidence"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("so it is not evidence"), "{}", ran.stdout);
     lab.run("ce", &["verify", "--repair", "../storage"]).exit(5);
     lab.run("ce", &["verify", "../storage"]).exit(0);
 }

@@ -177,7 +177,7 @@ fn a_call_that_fails_now_is_told_with_its_log_and_others_go_on() {
     );
     assert!(ran.stdout.contains("  log: "), "{}", ran.stdout);
     assert!(ran.stderr.contains("2 calls audited: 1 agree, 1 failed\n"), "{}", ran.stderr);
-    assert!(published(&lab) == before, "no failure is remembered, since it is none of a run");
+    assert!(published(&lab) == before, "no failure is remembered, since no run had it");
     assert_eq!(ledger(&lab, "storage").iter().filter(|it| it.contains("\"failed\"")).count(), 1);
     audit(&lab, &["--json"]).exit(1).shows(r#""verdict":"failed""#);
 }

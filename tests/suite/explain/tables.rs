@@ -104,7 +104,7 @@ fn a_label_that_changed_is_told_by_its_table() {
             json!({"event": "cause", "number": 1, "calls": 1, "cause": "table", "table": "SWEEP ()", "file": "s.tsv"})
         ]
     );
-    explain(&lab, &[]).exit(3).shows(
-        "[1] SWEEP () has other rows or columns, and its points are those of s.tsv: 1 call\n",
-    );
+    explain(&lab, &[])
+        .exit(3)
+        .shows("[1] SWEEP () has other rows or columns, and its points come from s.tsv: 1 call\n");
 }

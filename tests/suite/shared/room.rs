@@ -124,7 +124,7 @@ fn what_a_repository_has_need_not_be_here() {
     gc(&lab, &["--copies", "2"]).exit(2);
     gc(&lab, &[PUBLISHED, &["--delete"]].concat()).exit(0).says("made away 4 results: ");
     assert!(room(&lab, "storage", "c_third", "00").is_empty());
-    assert_eq!(room(&lab, "storage", "c_mix", "00").len(), 1, "that of z was not pushed");
+    assert_eq!(room(&lab, "storage", "c_mix", "00").len(), 1, "the calls of z were not pushed");
     let told = lab.run("ce", &["verify", "../storage"]).exit(0);
     told.says("0 wrong, 0 odd and harmless, 5 away");
     with_z(&lab, &[]).exit(0).called(vec![]).says("4 calls: 1 reused, 3 away");

@@ -161,10 +161,10 @@ fn an_invalid_number_is_an_error_of_its_row() {
     let one = "replicates end by the column \"seconds\", and at n=1 replicate=1 has";
     let hint = "let exec write one finite number as JSON spells it, such as 0.25 and not .25";
     for (script, columns, what) in [
-        ("echo fast >$3", "00 seconds", "\"fast\", which is no finite number"),
-        ("echo 1e999 >$3", "00 seconds", "\"1e999\", which is no finite number"),
+        ("echo fast >$3", "00 seconds", "\"fast\", which is not a finite number"),
+        ("echo 1e999 >$3", "00 seconds", "\"1e999\", which is not a finite number"),
         ("head -c 2000 /dev/zero >$3", "00 seconds", "no number"),
-        ("echo '{\"seconds\":\"7\"}' >$3", "00 *", "\"7\", which is no finite number"),
+        ("echo '{\"seconds\":\"7\"}' >$3", "00 *", "\"7\", which is not a finite number"),
         ("echo '{\"seconds\":null}' >$3", "00 *", "no number"),
     ] {
         wrong(script, columns, &format!("{one} {what}"), hint);
@@ -236,7 +236,7 @@ fn fields_and_equal_values_are_looked_at() {
     let lab = lab.computation("time", "n replicate", "out", script).commit_again();
     lab.ce_run(&[])
         .exit(0)
-        .says("the median is 0, of which nothing is a share after 6 replicates")
+        .says("the median is 0, and nothing is a share of 0 after 6 replicates")
         .says("try: look at a column whose median is not 0");
     // Replicates that rest on one call are one value.
     let lab = lab

@@ -154,7 +154,7 @@ fn a_run_and_its_workers_have_one_key() {
     let lab = lab.data("x", "8\n");
     lab.ce_run_on_worker(&[]).exit(0).says("3 calls: 3 computed");
     assert!(lab.path("home/.local/state/compeval/key").exists());
-    // A key that others can read is none.
+    // A key that others can read does not count.
     use std::os::unix::fs::PermissionsExt;
     fs::set_permissions(one, fs::Permissions::from_mode(0o644)).unwrap();
     lab.ce_run(&queued).exit(2).says("must be for its owner alone").says("chmod go=");

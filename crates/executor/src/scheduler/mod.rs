@@ -284,7 +284,7 @@ pub(crate) fn read_line(text: &str) -> Result<String, SettingProblem> {
 fn read_number(text: &str, most: u32) -> Result<NonZeroU32, SettingProblem> {
     let number = text.parse::<NonZeroU32>().ok().filter(|number| number.get() <= most);
     let range = if most == u32::MAX { "1 or more".to_owned() } else { format!("1 to {most}") };
-    number.ok_or_else(|| wrong_setting("which is no such number", range))
+    number.ok_or_else(|| wrong_setting("which is not such a number", range))
 }
 
 /// Reads a time with its unit.
@@ -296,7 +296,7 @@ pub(crate) fn read_duration(
 ) -> Result<Duration, SettingProblem> {
     let advice = format!("a time with its unit, such as {example}");
     let Ok(time) = humanize::parse_duration(text) else {
-        return Err(wrong_setting("which is no time", advice));
+        return Err(wrong_setting("which is not a time", advice));
     };
     if time < least {
         let least = humanize::duration(least.as_secs_f64());

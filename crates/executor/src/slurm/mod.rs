@@ -151,7 +151,7 @@ fn read_option(text: &str) -> Result<String, SettingProblem> {
             && !text.contains(['\n', '\0'])
     }) else {
         let advice = "--NAME or --NAME=VALUE, one setting for each option";
-        return Err(wrong_setting("which is no long option of sbatch", advice));
+        return Err(wrong_setting("which is not a long option of sbatch", advice));
     };
     // sbatch accepts the beginning of a name for the name.
     let own = OWN_OPTIONS.iter().find(|(names, _)| names.iter().any(|own| own.starts_with(name)));
@@ -232,9 +232,9 @@ mod tests {
             ),
             (
                 9,
-                "compeval.slurm.pending in here is \"1001\", which is no such number; try: 1 to 1000",
+                "compeval.slurm.pending in here is \"1001\", which is not such a number; try: 1 to 1000",
             ),
-            (10, "which is no time; try: a time with its unit, such as 2h"),
+            (10, "which is not a time; try: a time with its unit, such as 2h"),
             (13, "which is too short; try: a time with its unit, such as 30s, at least 2.0 s"),
             (14, "but there is no such setting; try: partition, account, "),
         ] {

@@ -332,7 +332,7 @@ mod tests {
         put("dir/other", 99);
         table.insert(&KEY, &1_u8, &"value");
         let kept = ["old", "middle", "dir/other"].map(|name| table.dir.join(name).exists());
-        assert_eq!(kept, [false, true, true], "a directory is no entry");
+        assert_eq!(kept, [false, true, true], "a directory is not an entry");
         assert_eq!(look_up(&table), hit("value"));
         put("new", 0);
         table.evict();

@@ -156,7 +156,7 @@ impl<'a> GatheredTable<'a> {
                 [row] => match row[column].number() {
                     Some(number) => return Ok(Some(number)),
                     None => match row[column].text() {
-                        Some(text) => format!("has {text:?}, which is no finite number"),
+                        Some(text) => format!("has {text:?}, which is not a finite number"),
                         None => "has no number".to_owned(),
                     },
                 },
@@ -327,7 +327,7 @@ type FieldValues<'a> = Vec<(Cow<'a, str>, Option<FieldValue<'a>>)>;
 
 /// Reads the object that an output is, or one for each line. What is wrong with it is the error.
 fn objects(output: &PointOutput, is_rows: bool) -> Result<Vec<FieldValues<'_>>, String> {
-    let contents = output.contents.as_deref().ok_or("it is no file")?;
+    let contents = output.contents.as_deref().ok_or("it is not a file")?;
     let lines: Vec<&[u8]> =
         if is_rows { contents.split(|byte| *byte == b'\n').collect() } else { vec![contents] };
     let mut objects = Vec::new();

@@ -191,7 +191,7 @@ impl ReplicatesEnd {
             (EndReason::Narrow, _) => return None,
             (EndReason::Most, Some(reached)) => reached,
             (EndReason::Most, None) => "no interval".to_owned(),
-            (EndReason::ZeroMedian, _) => "the median is 0, of which nothing is a share".to_owned(),
+            (EndReason::ZeroMedian, _) => "the median is 0, and nothing is a share of 0".to_owned(),
             (EndReason::HalfFailed, _) => "half of the replicates have failed".to_owned(),
         })
     }

@@ -402,7 +402,7 @@ mod tests {
         let [found] = measured.steps(0).try_into().unwrap();
         assert_eq!(found.n, 11);
         let steps: Vec<[usize; 2]> = found.steps.iter().map(|it| it.points).collect();
-        assert_eq!(steps, [[5, 6]], "and the spike is none");
+        assert_eq!(steps, [[5, 6]], "and the spike is not a step");
         let frame = table("n y", "n", &[("1 2", Some(1)), ("2 3", Some(2))]);
         assert_eq!(MeasuredTable::new(&frame).steps(0), []);
     }

@@ -518,9 +518,9 @@ impl<'a> LevelComparison<'a> {
         html! {
             h2 { "Compared: " (text(&table.columns[*column].name)) " by " (text(name)) }
             p.hint {
-                    "The median of the second by that of the first, with its 95 % interval"
+                    "The median of the second divided by the median of the first, with its 95 % interval"
                     @match better { Some(Better::Less) => "; below 1 is better. ", Some(Better::More) => "; above 1 is better. ", None => ". " }
-                    "A change of less than 1 % is none. "
+                    "A change of less than 1 % does not count. "
                     @if decidable > 2 {
                         "If no median differed, " (false_alarms(decidable)) " of 100 such tables would show some change by chance."
                     }

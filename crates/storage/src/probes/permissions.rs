@@ -309,7 +309,7 @@ fn troubles(facts: &SharingFacts) -> Vec<(String, Option<String>)> {
     );
     let repair = facts.lacking.is_some().then_some(repair);
     if facts.top.is_shared() && !facts.has_list && mode & SET_GROUP_ID == 0 {
-        let means = "new files get their maker's group, not that of the storage";
+        let means = "new files get their maker's group, not the storage's";
         // The repair of all directories includes this.
         let hint = repair.is_none().then(|| format!("chmod g+s {storage}"));
         troubles.push((means.to_owned(), hint));

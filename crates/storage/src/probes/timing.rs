@@ -205,15 +205,17 @@ pub(super) fn clock(site: &ProbeSite) -> Diagnosis {
 fn diagnose_clock(ahead: i64) -> Diagnosis {
     let off = Duration::from_nanos(ahead.unsigned_abs());
     let found = match ahead {
-        _ if off < Duration::from_millis(100) => "that of the files and of this host agree".into(),
+        _ if off < Duration::from_millis(100) => {
+            "the clocks of the files and of this host agree".into()
+        }
         0.. => {
             format!(
-                "that of the files is {} ahead of this host's; it does not matter",
+                "the clock of the files is {} ahead of this host's; it does not matter",
                 short_duration(off)
             )
         }
         _ => format!(
-            "that of the files is {} behind this host's; it does not matter",
+            "the clock of the files is {} behind this host's; it does not matter",
             short_duration(off)
         ),
     };
@@ -314,7 +316,10 @@ mod tests {
     #[test]
     fn a_clock_that_differs_is_only_told() {
         let seconds = |seconds: i64| summary(&diagnose_clock(seconds * SECOND));
-        assert_eq!(seconds(0), (None, "that of the files and of this host agree; ".to_owned()));
+        assert_eq!(
+            seconds(0),
+            (None, "the clocks of the files and of this host agree; ".to_owned())
+        );
         assert!(seconds(90).1.contains("90.0 s ahead"));
         assert!(seconds(-90).1.contains("90.0 s behind"));
         assert_eq!(seconds(-90).0, None);

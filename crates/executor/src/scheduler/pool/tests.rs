@@ -280,7 +280,7 @@ fn what_nobody_needs_is_cancelled_after_a_while() {
     pool.answered(s(66), &Ok(vec![end]));
     assert_eq!(submits(&mut pool, s(76), 2).workers, 2);
     let notices = pool.take_notices();
-    assert_eq!(notices, ["Slurm lets workers wait: Resources"], "it is no failure");
+    assert_eq!(notices, ["Slurm lets workers wait: Resources"], "it is not a failure");
 }
 
 #[test]
