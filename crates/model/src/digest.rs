@@ -261,7 +261,7 @@ mod digits {
             .then_some(bytes)
     }
 
-    /// Reads the digits of so many bytes.
+    /// Reads the digits of this number of bytes.
     struct HexDigits<const N: usize>;
 
     impl<const N: usize> Visitor<'_> for HexDigits<N> {

@@ -73,10 +73,10 @@ const EXECUTED: [&str; 19] = [
 /// Suffixes of compressed files, which some servers send as what they hold.
 const COMPRESSED: [&str; 5] = ["gz", "tgz", "bz2", "xz", "zst"];
 
-/// The type of a file of which nothing is known.
+/// The type of a file of unknown contents.
 const UNKNOWN: &str = "application/octet-stream";
 
-/// A table has at least so many columns and lines that have as many cells each.
+/// The least number of columns of a table, and of lines with as many cells each.
 const LEAST: usize = 2;
 
 impl FileFormat {

@@ -12,7 +12,7 @@ pub fn counted(count: usize, one: &str) -> String {
     }
 }
 
-/// Writes how many there are of each, without what there is none of: `2 calls, 1 job`.
+/// Writes the count of each kind and leaves out zeros: `2 calls, 1 job`.
 pub fn counted_all(counts: &[(usize, &str)]) -> String {
     let there = counts.iter().filter(|(count, _)| *count > 0);
     there.map(|(count, one)| counted(*count, one)).collect::<Vec<_>>().join(", ")
@@ -31,7 +31,7 @@ pub fn listed<T: ToString>(texts: &[T]) -> String {
     }
 }
 
-/// Writes so many bytes: `17 B`, `1.5 KiB`.
+/// Writes a number of bytes: `17 B`, `1.5 KiB`.
 pub fn size(bytes: u64) -> String {
     let (mut size, mut unit) = (bytes as f64, "B");
     for larger in ["KiB", "MiB", "GiB", "TiB", "PiB"] {

@@ -13,7 +13,7 @@ const NAMES: [&str; 7] = [
     ".directory",
 ];
 
-/// Whether a file is left by another program: by its name, or by that of a directory around it.
+/// Whether a file is left by another program: by its name, or by the name of a directory around it.
 pub fn is_leftover(path: &Path) -> bool {
     let is_left = |name: &str| {
         let is_swap = |end: &str| name.starts_with('.') && name.ends_with(end);

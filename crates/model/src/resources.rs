@@ -113,7 +113,7 @@ impl Explain for AmountError {
     }
 }
 
-/// A program that starts `exec` on every task of an allocation, that of Slurm, with its options: `srun --mpi=pmix`.
+/// A program that starts `exec` on every task of an allocation, with its options, such as Slurm's: `srun --mpi=pmix`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "Box<str>", into = "Box<str>")]
 pub struct TaskLauncher(Box<str>);
@@ -281,7 +281,7 @@ fn number_line(resource: Resource, number: Option<NonZeroU32>) -> Option<String>
     number.map(|number| format!("{} {number}", resource.word()))
 }
 
-/// Writes a time in the largest unit of which it is a multiple.
+/// Writes a time in the largest unit that divides it.
 fn written_time(time: Duration) -> String {
     let time = time.as_nanos();
     let units = [("h", 3_600_000_000_000), ("m", 60_000_000_000), ("s", 1_000_000_000)];
@@ -291,7 +291,7 @@ fn written_time(time: Duration) -> String {
     format!("{}{name}", time / unit)
 }
 
-/// Writes a size in the largest unit of which it is a multiple.
+/// Writes a size in the largest unit that divides it.
 fn written_size(bytes: u64) -> String {
     let units = "TGMK".chars().zip([40, 30, 20, 10]);
     let mut exact = units.filter(|(_, shift)| bytes.trailing_zeros() >= *shift);

@@ -16,7 +16,7 @@ thread_local! {
     static KNOWN: RefCell<HashSet<Arc<str>>> = RefCell::default();
 }
 
-/// A text of which equal ones, if a thread makes them one after the other, share their memory.
+/// A text. Equal texts that a thread makes one after the other share their memory.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SharedText(Arc<str>);
 

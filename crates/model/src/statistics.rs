@@ -6,7 +6,7 @@
 //! are compared by their ratio ([`compare`]), whose interval interpolates between values (Hettmansperger and Sheather 1986) and joins those
 //! of both sides (MOVER: method of variance estimates recovery).
 //!
-//! [`series_steps`] finds the steps of a series of medians, such as those of the commits of a history: where its level changes, and stays.
+//! [`series_steps`] finds the steps of a series of medians, such as one median for each commit of a history: where its level changes, and stays.
 //! The series is cut into segments with the least sum of distances to their medians and a price for each cut, exactly. A segment has at
 //! least three values, so a single one that is far away makes no step. The price grows with the noise, which is found from neighbours.
 
@@ -23,7 +23,7 @@ pub const THRESHOLD: f64 = 0.01;
 /// The distance of an outlier from the median, in median absolute deviations: 10 standard deviations of a normal distribution.
 const OUTLIER: f64 = 14.8;
 
-/// The probability that two medians at 95 % show no change where there is none.
+/// The probability that two medians at 95 % show no change when nothing has changed.
 const NO_FALSE_CHANGE: f64 = 0.973;
 
 /// The largest number of replicates that is recommended.
@@ -79,12 +79,12 @@ impl Measurements {
         [self.0[0], self.0[self.n() - 1]]
     }
 
-    /// The median. Of an even number of values it is the mean of the middle two as decimal numbers: that of 0.1 and 0.2 is 0.15.
+    /// The median. Of an even number of values it is the mean of the middle two as decimal numbers: 0.15 for 0.1 and 0.2.
     pub fn median(&self) -> f64 {
         decimal_mean(self.0[(self.n() - 1) / 2], self.0[self.n() / 2])
     }
 
-    /// The number of values that are more than 14.8 median absolute deviations from the median, of which none is less than `least`.
+    /// The number of values that are more than 14.8 median absolute deviations from the median. That deviation counts as `least` at least.
     pub fn outliers(&self, least: f64) -> usize {
         let median = self.median();
         let distances: Vec<f64> = self.0.iter().map(|value| (value - median).abs()).collect();
@@ -157,7 +157,7 @@ fn decimal_parts(number: f64) -> Option<(i128, i32)> {
     Some((digits, exponent.parse::<i32>().ok()? - decimals))
 }
 
-/// Digits followed by so many zeros, if these are at most 20.
+/// Digits followed by this number of zeros, if it is at most 20.
 fn shifted(digits: i128, zeros: i32) -> Option<i128> {
     // A number has 17 digits, an i128 more than 38.
     let zeros = u32::try_from(zeros).ok().filter(|zeros| *zeros <= 20)?;
@@ -188,7 +188,7 @@ fn rank(n: usize, confidence: f64) -> (usize, f64) {
     }
 }
 
-/// The places of the ends of the 95 % confidence interval of the median among so many values in order. `None` for fewer than 6.
+/// The places of the ends of the 95 % confidence interval of the median among this many sorted values. `None` for fewer than 6.
 pub fn interval_places(n: usize) -> Option<[usize; 2]> {
     let (rank, _) = rank(n, CONFIDENCE);
     (rank > 0).then(|| [rank - 1, n - rank])
@@ -200,7 +200,7 @@ pub fn least_values(confidence: f64) -> usize {
     (usual..).find(|n| *n == 5 || rank(*n, confidence).0 > 0).unwrap_or(usual)
 }
 
-/// The probability that a table of so many comparisons at 95 % shows a change where there is none.
+/// The probability that a table of this many comparisons at 95 % shows a change when nothing has changed.
 pub fn false_change(comparisons: usize) -> f64 {
     1.0 - NO_FALSE_CHANGE.powi(i32::try_from(comparisons).unwrap_or(i32::MAX))
 }
@@ -249,7 +249,7 @@ impl ComparedSides {
     }
 }
 
-/// The comparison of the median of a new side with that of an old one.
+/// The comparison of the medians of a new side and an old one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MedianChange {
     /// New by old; or new less old, if a value is not above zero.
@@ -445,7 +445,7 @@ fn noise(values: &[f64]) -> f64 {
     neighbours.iter().sum::<f64>() / neighbours.len() as f64 / MEAN_DISTANCE
 }
 
-/// The distance of each value to the one that is so many places behind it.
+/// The distance of each value to the value this many places behind it.
 fn distances(values: &[f64], lag: usize) -> Vec<f64> {
     values.windows(lag + 1).map(|window| (window[lag] - window[0]).abs()).collect()
 }

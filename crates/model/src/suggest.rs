@@ -81,7 +81,7 @@ pub fn is_close(wanted: &str, name: &str) -> bool {
 }
 
 /// Whether a name is probably another one, mistyped: it has other cases or separators, a letter too many, too few or for another, or
-/// two exchanged. Short names, and names that differ in a digit or in the last letter of a word, may well be those of two things.
+/// two exchanged. Short names, and names that differ in a digit or in the last letter of a word, may well mean two things.
 pub fn is_slip(wanted: &str, name: &str) -> bool {
     if wanted == name {
         return false;

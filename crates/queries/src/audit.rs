@@ -174,7 +174,7 @@ pub enum NotAudited {
     Outputs,
     /// Outputs are away without which it is not known what other calls of the job read.
     #[error(
-        "its job cannot be evaluated without outputs that are away, such as a directory with a member that it reads"
+        "its job cannot be evaluated without outputs that are away, such as a directory of which it reads a member"
     )]
     Away,
     /// The work that it has started goes on elsewhere, which an audit does not wait for.

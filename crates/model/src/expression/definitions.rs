@@ -201,7 +201,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Makes a node of which all inputs are made.
+    /// Makes a node whose inputs are all made.
     fn node(&mut self, id: RawNodeId) -> Result<NodeId, Wrong> {
         let definition = self.definition(id);
         let at = self.raw[id].at;

@@ -56,7 +56,7 @@ fn fraction_digits(text: &str) -> usize {
     text.split_once('.').map_or(0, |(_, fraction)| fraction.len())
 }
 
-/// A decimal number as a whole one: with so many digits after the point.
+/// A decimal number times 10^`digits`, as a whole number.
 fn scaled(text: &str, digits: usize) -> Option<i128> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let unsigned = whole.strip_prefix(['-', '+']).unwrap_or(whole);

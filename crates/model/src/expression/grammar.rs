@@ -38,7 +38,7 @@ use crate::sweep::{
     ALLOW_FAILED, FACTORS, PRODUCT_FILES, REPLICATES, SWEEP_FILES, SWEEP_INPUTS, WHERE, is_sheet,
 };
 
-/// The word behind the lines of a text of which the last one has no end.
+/// The word behind the lines of a text whose last line has no end.
 pub(super) const UNENDED: &str = ":unended";
 
 /// The word that begins the line with the names of the task's inputs.
@@ -128,7 +128,7 @@ impl NodeKind {
         }
     }
 
-    /// The kind of which the file `kind` says this.
+    /// The kind that the text of a file `kind` names.
     pub fn of_file(text: &str) -> Option<Self> {
         SPELLINGS.iter().find(|form| form.kind_file == text).map(|form| form.kind)
     }

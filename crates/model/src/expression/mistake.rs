@@ -232,13 +232,13 @@ pub enum Fault {
     /// A range in a row.
     #[error("{0:?} is a range of levels, and a row has one text for each column")]
     RangeInRow(String),
-    /// A range of levels that is none.
+    /// A malformed range of levels.
     #[error("{0:?} is not a range of numbers")]
     Range(String),
     /// A range of too many levels.
     #[error("the range has more than {0} levels")]
     LongRange(usize),
-    /// A text without lines, of which the last one should have no end.
+    /// A text that has no lines, but whose last line should have no end.
     #[error("the text has no line that could be unended")]
     NoLines,
     /// A name that a line of a file cannot hold.

@@ -59,7 +59,7 @@ enum SharedExpression {
     Done(RawNodeId),
 }
 
-/// A node of which the inputs are being read.
+/// A node whose inputs are being read.
 struct UnfinishedNode {
     kind: NodeKind,
     value: Box<str>,

@@ -1,6 +1,6 @@
 //! Writes an expression as text, in one of two styles. Each walk keeps its own stack.
 //!
-//! One is that of `ce-sym`, which is written as the walk goes. The other one is as a person writes: inputs and definitions by their bare
+//! One is the form of `ce-sym`, which is written as the walk goes. The other one is as a person writes: inputs and definitions by their bare
 //! names, constants in quotes, and what fits in one line. It is read back as the same expression.
 
 use std::fmt;
@@ -23,7 +23,7 @@ const DEEPEST_INDENT: usize = 1000;
 /// The column at which a list of texts goes on in the next line.
 const LIST_WIDTH: usize = 100;
 
-/// A list has at least so many columns, wherever it stands.
+/// The least number of columns that a list has, wherever it stands.
 const NARROWEST: usize = 40;
 
 /// The style in which an expression is written.
@@ -104,7 +104,7 @@ struct SymPrinter<'a> {
     out: &'a mut dyn Write,
 }
 
-/// An expression of which some inputs are still to be written.
+/// An expression with inputs that are still to be written.
 struct OpenExpression {
     node: NodeId,
     /// The column of its opening parenthesis.
@@ -170,7 +170,7 @@ impl SymPrinter<'_> {
         Ok(())
     }
 
-    /// Writes a file, of which the name stands at this column.
+    /// Writes a file whose name begins at this column.
     fn file(&mut self, file: &RuleFile, column: usize) -> io::Result<()> {
         let name = format!(":{}", BareName(&file.name));
         self.out.write_all(name.as_bytes())?;
@@ -592,7 +592,7 @@ impl TextWriter<'_> {
         Some(self.begin(id, column + INDENT, &end))
     }
 
-    /// Writes the name of a node, of which each part gets a line.
+    /// Writes the name of a node that spreads over several lines, one for each part.
     fn begin(&mut self, id: NodeId, column: usize, slice: &str) -> LongNode {
         let node = &self.nodes[id.index()];
         self.out.push_str(&open(node));
@@ -622,7 +622,7 @@ impl TextWriter<'_> {
     }
 }
 
-/// A node that needs several lines, of which some parts are still to be written.
+/// A node on several lines, with parts that are still to be written.
 struct LongNode {
     parts: std::vec::IntoIter<NodePart>,
     /// The column at which they begin.

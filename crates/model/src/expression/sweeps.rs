@@ -21,7 +21,7 @@ const LONGEST_NAME: usize = 255;
 pub struct RuleFile {
     /// Its path in the directory of the node, such as `factors/00-threads`.
     pub name: Box<str>,
-    /// Its lines. That of a list is one text, that of a sheet has one for each column.
+    /// Its lines. A line of a list is one text; a line of a sheet has one text for each column.
     pub rows: Vec<Vec<Box<str>>>,
 }
 
@@ -117,7 +117,7 @@ pub(super) fn rules(files: &[RuleFile]) -> (SweepRules, Vec<FileFault>) {
     (rules, faults)
 }
 
-/// Returns the faults of the files of a node, of which one would be read as something else than it is written.
+/// Returns the faults of the files of a node if one of them would not be read back as it is written.
 pub(super) fn unreadable(files: &[RuleFile]) -> Vec<FileFault> {
     if files.iter().all(is_readable) { Vec::new() } else { rules(files).1 }
 }

@@ -88,7 +88,7 @@ pub enum Operation {
 pub struct Planned {
     /// The operation that makes its outputs.
     pub operation: Operation,
-    /// The sources of the inputs of a computation, in order. For a sweep, that of its points if they are computed.
+    /// The sources of the inputs of a computation, in order. For a sweep, the source of its points if they are computed.
     pub inputs: Box<[Source]>,
     /// The first node that is this call.
     pub node: NodeId,
@@ -296,7 +296,7 @@ impl Plan {
         Self::of_points(task, PointSelection::default())
     }
 
-    /// Plans the evaluation of a task, of which not all points are asked for.
+    /// Plans the evaluation of a task for a selection of its points.
     pub fn of_points(task: &Task, selection: PointSelection) -> Self {
         let mut plan = Self {
             calls: boxcar::Vec::new(),
@@ -341,7 +341,7 @@ impl Plan {
         Self::of_points(task, selection)
     }
 
-    /// Adds the calls of a sweep of which more is known. They are those from the number of calls before on. Returns the
+    /// Adds the calls of a sweep after more of its points became known, behind the calls of before. Returns the
     /// rows of its exclusion that match none of the points.
     pub fn expand(
         &self,
@@ -363,7 +363,7 @@ impl Plan {
         (0..self.calls.count()).map(|at| (CallId::at(at), &self.calls[at]))
     }
 
-    /// Whether there are sweeps of which not all points are known yet, so that calls may be added.
+    /// Whether some points of a sweep are not known yet, so that calls may be added.
     pub fn grows(&self) -> bool {
         self.sweeps.iter().any(|(_, sweep)| sweep.grows())
     }
@@ -379,7 +379,7 @@ impl Plan {
         resources.get(&id).cloned().transpose()
     }
 
-    /// Adds the resources that a node requests to those of its call: the maximum of each counts.
+    /// Merges the resources that a node requests into its call's: the maximum of each counts.
     fn request(&self, id: CallId, asked: Result<Resources, WrongAmount>) {
         let mut resources = self.resources.lock().unwrap_or_else(PoisonError::into_inner);
         let known = resources.entry(id).or_insert_with(|| Ok(Resources::default()));

@@ -668,7 +668,7 @@ const fn mix(sum: u64, hash: u64) -> u64 {
     mixed ^ (mixed >> 29)
 }
 
-/// Returns rows of so many sources, which are in this order, in the order of their numbers.
+/// Returns rows of this many sources, which are in this order, in the order of their numbers.
 fn in_table_order(order: &[u32], rows: &[Source], width: usize) -> Box<[Source]> {
     let mut place = vec![0; order.len()];
     for (at, number) in order.iter().enumerate() {

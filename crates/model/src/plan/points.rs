@@ -26,7 +26,7 @@ pub struct FirstRows(HashMap<(PlannedSweepId, Vec<usize>), HashMap<Vec<u32>, u32
 
 impl Plan {
     /// The names that sweeps bind and a call depends on, with their texts at the first point at which the call occurs. Those
-    /// of outer sweeps come first, and those of a sweep in the order of its columns. Empty if it depends on no point.
+    /// of outer sweeps come first, and the names of one sweep are in the order of its columns. Empty if it depends on no point.
     pub fn point<'a>(&'a self, task: &'a Task, call: CallId) -> Vec<(&'a str, &'a str)> {
         let Planned { node, point, .. } = self.call(call);
         let free = self.free.names_in(*node);
@@ -47,7 +47,7 @@ impl Plan {
         texts
     }
 
-    /// The outermost sweep of which a call depends on a point.
+    /// The outermost sweep with a point on which a call depends.
     pub fn outermost_sweep(&self, call: CallId) -> Option<PlannedSweepId> {
         self.points_around(self.call(call).point).last().map(|point| point.sweep)
     }
@@ -84,7 +84,7 @@ impl Plan {
         (0..self.sweeps.count()).map(|at| &self.sweeps[at])
     }
 
-    /// Puts sweeps that depend on the same names into the order of the points around them: those of outer sweeps decide first.
+    /// Puts sweeps that depend on the same names into the order of the points around them: outer sweeps decide first.
     ///
     /// The point of a planned sweep is the first one in the order of execution, and may not be the first in the table.
     pub fn in_table_order<'a, K>(&'a self, task: &Task, sweeps: &mut [(K, &'a PlannedSweep)]) {
@@ -108,7 +108,7 @@ impl Plan {
         calls.sort_by_cached_key(|call| (places[call], self.first_rows(task, *call, &mut known)));
     }
 
-    /// The numbers of the first point at which a call occurs, in the order of the points of its sweeps: those of outer sweeps come
+    /// The numbers of the first point at which a call occurs, in the order of the points of its sweeps: outer sweeps come
     /// first.
     ///
     /// [`Planned::point`] is the first one in the order of execution.
@@ -156,7 +156,7 @@ impl Plan {
         first_rows[&texts(rows.possible.row(row as usize))]
     }
 
-    /// A point, and those of the sweeps around its sweep, from the innermost one on.
+    /// A point, and the points of the sweeps around its sweep, from the innermost one on.
     fn points_around(&self, point: Option<PointOfSweep>) -> impl Iterator<Item = PointOfSweep> {
         std::iter::successors(point, |point| self.sweep(point.sweep).point)
     }
@@ -628,7 +628,7 @@ impl Plan {
         }
     }
 
-    /// The sweeps of which not all points are asked for: each with the numbers of points that are, and of all.
+    /// The sweeps with unselected points: each with the numbers of selected points, and of all.
     pub fn partial_sweeps(&self) -> BTreeMap<SweepId, [usize; 2]> {
         let mut partial = BTreeMap::new();
         for (_, sweep) in &self.sweeps {
@@ -683,7 +683,7 @@ impl Plan {
         &self.tops
     }
 
-    /// The outputs that are asked for: those of the workflow, or those that some calls pass up where only these are asked for. They
+    /// The requested outputs: the workflow's outputs, or the outputs of some calls where only these are requested. They
     /// are in the order of the points.
     pub fn asked_outputs(&self, task: &Task) -> Vec<Source> {
         if self.tops.is_empty() {
@@ -726,7 +726,7 @@ pub fn call_names(task: &Task) -> Vec<String> {
     names
 }
 
-/// Returns the computations of the calls with this name, by which one asks for them: that of a computation, or the labels that lead
+/// Returns the computations of the calls with this name, by which one asks for them: the name of a computation, or the labels that lead
 /// to a call. Also returns whether a call with another name may have one of them. A computation whose name depends on a point is left
 /// out.
 pub fn computations_named<'a>(task: &'a Task, text: &str) -> (Vec<&'a Computation>, bool) {
@@ -736,7 +736,7 @@ pub fn computations_named<'a>(task: &'a Task, text: &str) -> (Vec<&'a Computatio
     let named = named.iter().filter_map(|(node, _)| called(task, *node));
     let closed = named.filter(|it| it.open.is_none());
     let found: BTreeSet<ComputationId> = closed.map(|it| it.first).collect();
-    // A name that depends on a point may be that of any computation with as many inputs and outputs.
+    // A name that depends on a point may stand for any computation with as many inputs and outputs.
     let is_shared = others.iter().filter_map(|(node, _)| called(task, *node)).any(|other| {
         let is_open = other.open.is_some();
         found
@@ -773,7 +773,7 @@ fn names_of_nodes(task: &Task) -> Vec<(NodeId, Vec<String>)> {
         let own = match node {
             Node::Computation { computation, .. } => computation.written(task).to_owned(),
             Node::Sweep { sweep, .. } => task.sweeps[sweep.index()].label.to_string(),
-            // Its name is that of all calls whose outputs it passes up.
+            // Its name stands for all calls whose outputs it passes up.
             Node::All { .. } if !defined.is_empty() => {
                 let origins = origins(&task.workflow, id).map(|(origin, _)| origin);
                 let calls = origins.filter(|it| {

@@ -43,7 +43,7 @@ enum ConditionOperation {
     Not,
     Arithmetic(ArithmeticOperator),
     Compare(ComparisonOperator),
-    /// Whether a value is one of so many that follow it.
+    /// Whether a value is among this number of values that follow it.
     In(usize),
     /// Goes to a step if the value on the stack is this one, else drops it.
     Unless(bool, usize),
@@ -95,7 +95,7 @@ pub enum ConditionMistake {
     /// A text or a name in braces does not end.
     #[error("{0} begins here and does not end")]
     Unended(&'static str),
-    /// A number is none, or is not finite.
+    /// A number is malformed, or not finite.
     #[error("{0:?} is not a number")]
     Number(String),
     /// It is nested too deep.
@@ -127,19 +127,19 @@ pub enum ConditionMistake {
     TooLarge(String),
 }
 
-/// A text in a condition, and why it is none of its numbers.
+/// A text in a condition, and why it is not a number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TextOperand {
     /// It is in quotes.
     Quoted(String),
-    /// It is a name, of which a text is no number.
+    /// It is a name with a text that is not a number.
     Word {
         /// The name.
         name: String,
         /// The text.
         text: String,
     },
-    /// It is a name, of which two texts are one number.
+    /// It is a name with two texts that are the same number.
     Same {
         /// The name.
         name: String,
@@ -527,7 +527,7 @@ impl Condition {
         })
     }
 
-    /// Returns those of some points for which it holds, in the same order.
+    /// Returns the points for which it holds, in the same order.
     ///
     /// # Errors
     ///

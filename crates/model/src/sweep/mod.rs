@@ -681,7 +681,7 @@ mod tests {
         }
     }
 
-    /// Two factors, the second of which has two columns.
+    /// Two factors; the second one has two columns.
     fn factors() -> Vec<SweepPoints> {
         vec![read_levels("t", b"1\n2").unwrap(), parsed(Tsv, "s\tw\n10\tx\n20\ty\n30\tx\n")]
     }

@@ -31,7 +31,7 @@ pub type PointOutputs = Option<Box<[PointOutput]>>;
 /// The reason why outputs cannot be rows of a table.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TableFault {
-    /// An output that should be JSON is none.
+    /// An output that should be JSON is not JSON.
     #[error("output {output:02} at {point}: {what}")]
     Json {
         /// The number of the output.
@@ -262,7 +262,7 @@ fn names(
 /// The value of a field: its type, and its text.
 type FieldValue<'a> = (JsonType, Cow<'a, str>);
 
-/// The fields of an object by their names. Null is none.
+/// The fields of an object by their names. Null has no fields.
 type ObjectFields<'a> = HashMap<Cow<'a, str>, FieldValue<'a>>;
 
 /// The objects of an output at each point; none where that failed.
@@ -461,7 +461,7 @@ pub(super) fn write_table<'a>(
 /// A row of a table: the number of its point, and its cells.
 pub type TableRow<'a> = (usize, Vec<TableCell<'a>>);
 
-/// The value of a cell in a table, of which all rows are known.
+/// The value of a cell in a table whose rows are all known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CellValue {
     /// Nothing.

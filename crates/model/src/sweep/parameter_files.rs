@@ -227,7 +227,7 @@ impl<'a> ObjectReader<'a> {
         }
     }
 
-    /// A fault so many lines below the current one.
+    /// A fault this many lines below the current one.
     fn fault(&self, below: usize, reason: &str) -> ParameterFault {
         let before = self.contents[..self.at].iter().filter(|byte| **byte == b'\n').count();
         ParameterFault::Json { line: 1 + before + below, reason: reason.to_owned() }
@@ -395,7 +395,7 @@ fn multiplied(
     problems.or(()).map(|()| rows)
 }
 
-/// The texts of a value: one, or those of a list.
+/// The texts of a value: one, or the texts of a list.
 fn texts_of(value: &RawValue) -> Result<Vec<String>, ParameterFault> {
     if !value.get().starts_with('[') {
         return Ok(vec![text(value)?]);

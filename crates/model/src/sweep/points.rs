@@ -90,7 +90,7 @@ impl SweepPoints {
         SweepPoint { points: self, row: self.row(number) }
     }
 
-    /// Returns the points of which a function accepts the numbers of the levels, in the same order.
+    /// Returns the points whose level numbers a function accepts, in the same order.
     pub(crate) fn filtered(&self, is_wanted: impl Fn(&[u32]) -> bool) -> Self {
         let rows = self.rows().filter(|row| is_wanted(row)).flatten().copied().collect();
         Self { names: self.names.clone(), levels: self.levels.clone(), rows }

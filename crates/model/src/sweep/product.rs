@@ -35,7 +35,7 @@ pub enum FactorFault {
     SameName {
         /// The name.
         name: String,
-        /// The number of the later factor, counted from zero; that of replicates is the number of the others.
+        /// The number of the later factor, counted from zero; for replicates, the number of the other factors.
         factor: usize,
         /// The number of the earlier one.
         first: usize,
@@ -177,7 +177,7 @@ impl SweepPoints {
         groups
     }
 
-    /// The number of those of some points whose replicate has at most this number.
+    /// The number of points whose replicate has at most this number.
     pub(crate) fn up_to_replicate(&self, points: Range<usize>, most: u32) -> usize {
         let Some(column) = self.column(REPLICATE) else { return points.len() };
         // The levels are 1, 2, ...

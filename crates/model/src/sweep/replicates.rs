@@ -46,7 +46,7 @@ impl Until {
         values.relative_half_width().is_some_and(|share| self.precision.is_met_by(share))
     }
 
-    /// Those columns of a table of which one may be the column that is looked at.
+    /// The columns of a table that may be the examined column.
     pub fn columns(&self, columns: &[TableColumn]) -> Vec<TableColumn> {
         let mut known = columns.iter();
         match known.find(|it| matches!(&it.shape, ColumnShape::One(name) if *name == self.column)) {
@@ -161,7 +161,7 @@ pub enum EndReason {
     Narrow,
     /// The largest number is reached.
     Most,
-    /// The median is zero, of which no width is a share.
+    /// The median is zero: no width is a share of zero.
     ZeroMedian,
     /// Half of them have failed.
     HalfFailed,
@@ -200,9 +200,9 @@ impl ReplicatesEnd {
 /// The result of a look at the replicates of a point.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ReplicateLook {
-    /// There are to be so many.
+    /// More are needed: this number in all.
     More(u32),
-    /// There are enough, or no more are to be had.
+    /// There are enough, or no more are possible.
     Ended(ReplicatesEnd),
 }
 
@@ -212,7 +212,7 @@ impl Replicates {
         self.until.as_ref().map_or(self.most, |until| until.least).get()
     }
 
-    /// The numbers of replicates at which a point is looked at: the least, those of a ladder between, and the largest.
+    /// The numbers of replicates at which a point is examined: the least, a ladder in between, and the largest.
     pub fn looks(&self) -> Vec<u32> {
         let (least, most) = (self.least(), self.most.get());
         let powers = std::iter::successors(Some(1_u32), |power| power.checked_mul(10));
@@ -223,7 +223,7 @@ impl Replicates {
         looks
     }
 
-    /// Looks at the values of a point of which so many replicates are known. Those that rest on the same call are given once.
+    /// Examines the values of a point with this many known replicates. Values from the same call are given once.
     pub fn look(&self, known: u32, values: &[ReplicateValue]) -> ReplicateLook {
         let most = self.most.get();
         for look in self.looks() {
@@ -398,7 +398,7 @@ mod tests {
         }
     }
 
-    /// The share of last intervals that hold the true median, and the mean number of replicates, must be those of many series:
+    /// The share of last intervals that hold the true median, and the mean number of replicates, must be as over many series:
     /// looking often must not cost more. `CE_SERIES=6000` tries many.
     #[test]
     fn looking_often_costs_little() {

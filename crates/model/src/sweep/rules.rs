@@ -236,7 +236,7 @@ const INPUTS: &str = "inputs";
 /// The directory of the points.
 const POINTS: &str = "inputs/01-points";
 
-/// Returns the problem of a sweep with so many inputs, of which the points pass up so many files.
+/// Returns the problem of a sweep with this number of inputs, whose points pass up this number of files.
 pub fn input_problem(count: usize, points: Option<usize>) -> Option<RuleProblem> {
     let fault = match (count, points) {
         (0 | 3.., _) => SweepFault::Inputs(count),
@@ -247,7 +247,7 @@ pub fn input_problem(count: usize, points: Option<usize>) -> Option<RuleProblem>
 }
 
 /// Returns the problems of names that the body must read. `is_free` says of a name whether it is free in the body, `is_asked`
-/// whether only resources in it have the name, and `free` are those of computed points that are bound nowhere else.
+/// whether only resources in it have the name, and `free` are the names of computed points that are bound nowhere else.
 ///
 /// A column that only resources have is all right beside one that is read. Alone it would make all points one call.
 pub fn unread_problems<'a>(
@@ -361,7 +361,7 @@ pub fn directory_problem(names: &[String]) -> Option<RuleProblem> {
     Some(RuleProblem::new("", SweepFault::SameOutput(same.clone())))
 }
 
-/// Returns the problems of the columns of a table, as far as they are known. The body passes up so many files, if that
+/// Returns the problems of the columns of a table, as far as they are known. The body passes up this many files, if that
 /// is known. `columns` are those that are written, or else the default ones. `nested` has the names of the columns of an output
 /// that is the table of another sweep.
 pub fn column_problems(
@@ -475,7 +475,7 @@ pub enum SweepFault {
     /// The name of a computation depends on a name whose texts are computed.
     #[error("the name of a computation cannot depend on {0:?}: its texts are computed")]
     ComputedName(String),
-    /// The name of a computation depends on factors of which no point is left.
+    /// The name of a computation depends on factors without any remaining point.
     #[error("all points are excluded, so the name stands for no computation")]
     NoLevels,
     /// No node of the body reads a factor.
@@ -515,7 +515,7 @@ pub enum SweepFault {
     /// The required precision is no share of the median.
     #[error("{0:?} is not a share of the median in percent")]
     Precision(String),
-    /// The replicates of a node `points` end by results, of which it has none.
+    /// The replicates of a node `points` end by results, but it has no results.
     #[error("points have no results, by which their replicates could end")]
     UntilOfPoints,
     /// The table has no column of results by which the replicates could end.

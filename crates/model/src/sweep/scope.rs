@@ -32,7 +32,7 @@ pub struct Scope {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ScopeId(usize);
 
-/// The names that sweeps bind, and all scopes. The first one is that of the root.
+/// The names that sweeps bind, and all scopes. The first one is the scope of the root.
 #[derive(Debug)]
 pub struct Scopes {
     bound: Vec<InputName>,
@@ -98,7 +98,7 @@ impl Scopes {
         }
     }
 
-    /// Returns the number of a name that is known in a scope: those of the task's inputs come first, then those of bound
+    /// Returns the number of a name that is known in a scope: the task's inputs come first, then bound
     /// names.
     pub fn number(&mut self, scope: ScopeId, inputs: &[InputName], name: &str) -> Option<usize> {
         let input = inputs.iter().position(|known| known.as_str() == name);
@@ -120,7 +120,7 @@ impl Scopes {
         self.bound
     }
 
-    /// Returns the scope of the body of a sweep, which binds the names of its points. `inputs` are those of the task.
+    /// Returns the scope of the body of a sweep, which binds the names of its points. `inputs` are the task's inputs.
     ///
     /// # Errors
     ///
@@ -217,7 +217,7 @@ pub struct LevelName {
 impl Scopes {
     /// Returns the names that a name with free names stands for at the points of the sweeps around a scope, by their different
     /// texts.
-    /// The numbers of its free names are those of `inputs`, the task's, and then of bound names.
+    /// Its free names have the numbers of `inputs`, the task's, and then of bound names.
     ///
     /// # Errors
     ///
@@ -276,7 +276,7 @@ impl Scopes {
     }
 }
 
-/// Returns the texts that those of some names have together that a product binds: each combination once, in the order of
+/// Returns the texts of some names, as far as a product binds them: each combination once, in the order of
 /// its points. `None` if it binds none of them.
 fn texts_of(rules: &Product, names: &[&str]) -> Result<Option<SweepPoints>, SweepFault> {
     let excluded = rules.exclude.as_ref().map(SweepPoints::names).unwrap_or_default();

@@ -6,7 +6,7 @@ use super::output_table::field_value;
 use super::sheet::{SheetRecord, SheetRecords, json_fields, trimmed};
 use super::{CellValue, SheetFault, SheetFormat, SheetProblem};
 
-/// A table of which only the contents are known.
+/// A table that is known by its contents alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CellTable {
     /// The names of its columns, in the order in which they first stand.

@@ -42,7 +42,7 @@ pub struct Task {
     pub files: Vec<TaskFile>,
     /// The Git trees that are values.
     pub trees: Vec<TaskTree>,
-    /// The names that sweeps bind. In a value, their numbers follow those of the inputs.
+    /// The names that sweeps bind. In a value, their numbers follow the numbers of the inputs.
     pub bound: Vec<InputName>,
     /// The rules of sweeps, and of nodes `points`.
     pub sweeps: Vec<Sweep>,
@@ -59,7 +59,7 @@ pub struct Task {
 /// The version of its repository that a task is loaded from. The commit is [`Task::commit`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LoadedFrom {
-    /// The work tree, of which HEAD is the commit.
+    /// The work tree, whose commit is HEAD.
     WorkTree(Uncommitted),
     /// The commit; with a submodule at another commit than it records, given by its place, if there is one.
     Commit(Option<(PathBuf, ObjectId)>),
@@ -424,7 +424,7 @@ impl RangedInputs {
 
 impl Task {
     /// Returns the task whose root is evaluated for each point of a product, and the inputs that each point is a job of.
-    /// The names of the factors are inputs of the task, each of which occurs once; the others stay its inputs.
+    /// The names of the factors are inputs of the task, and each occurs once. The other inputs stay.
     ///
     /// The product has points.
     pub fn for_each(self, product: Product) -> (Self, RangedInputs) {
@@ -476,7 +476,7 @@ impl Task {
     }
 }
 
-/// The new numbers of names, some of which become bound.
+/// The new numbers of names. Some of the names become bound.
 struct Renaming<'a> {
     inputs: &'a [RangedInput],
     /// The number of inputs that stay.

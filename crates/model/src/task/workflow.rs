@@ -358,8 +358,7 @@ impl LabelPaths {
     }
 }
 
-/// The free names of the nodes of a workflow: those that a sweep around a node must bind. Names of the task's inputs
-/// are none of them.
+/// The free names of the nodes of a workflow, which a sweep around a node must bind. Excludes names of the task's inputs.
 #[derive(Debug, Default)]
 pub struct FreeNames(Vec<Box<[BoundId]>>);
 
@@ -377,7 +376,7 @@ pub struct TaskParts<'a> {
 }
 
 impl<'a> TaskParts<'a> {
-    /// The numbers of the names that a node itself has: those of the task's inputs come first, then those that sweeps bind.
+    /// The numbers of the names that a node itself has: the task's inputs come first, then the names that sweeps bind.
     pub fn names(self, node: &Node) -> Vec<usize> {
         match node {
             Node::Input(input) => vec![input.index()],
