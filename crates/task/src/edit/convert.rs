@@ -95,7 +95,7 @@ fn to_text(dir: &Path, force: Force) -> Result<Vec<String>, EditError> {
     Ok(vec![WORKFLOW_TEXT.to_owned()])
 }
 
-/// The defaults of inputs, as a text says them. Adds the entries of `defaults/` that are none.
+/// The defaults of inputs, as a text says them. Adds the other entries of `defaults/` to `unread`.
 fn defaults(
     task: &Path,
     inputs: &[InputName],

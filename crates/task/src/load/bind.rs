@@ -66,7 +66,7 @@ struct Binder {
 }
 
 impl Binder {
-    /// Takes the texts from the contents of inputs. Contents that are none are a problem of the first
+    /// Takes the texts from the contents of inputs. Contents that are not text are a problem of the first
     /// value that names the input.
     fn new(task: &Task, contents: &[Option<Vec<u8>>]) -> Self {
         let inputs = task.inputs.clone();
@@ -220,7 +220,7 @@ impl Binder {
         self.note(&tree.name, found).flatten()
     }
 
-    /// Adds the uncommitted changes of the files and trees that were found to those of the task.
+    /// Adds the uncommitted changes of the files and trees that were found to the changes of the task.
     fn add_changes(&mut self, task: &mut Task, source: &mut impl TaskSource) {
         let changes = self.findings.note(Path::new(""), source.changes()).unwrap_or_default();
         task.changed.extend(changes.changed);

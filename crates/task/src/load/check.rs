@@ -241,7 +241,7 @@ impl<'a, 'b, S: TaskSource> WorkflowCheck<'a, 'b, S> {
         self.named.push(NamedNode { id, place: place.clone(), names });
     }
 
-    /// Begins to check a node with inputs, of which the operation may be unknown.
+    /// Begins to check a node with inputs, whose operation may be unknown.
     fn open(
         &mut self,
         id: NodeId,

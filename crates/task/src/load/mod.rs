@@ -155,7 +155,7 @@ impl LoadError {
         findings.into_error(dir)
     }
 
-    /// The error of a task of which the workflow is a text with these mistakes.
+    /// The error of a task whose workflow is a text with these mistakes.
     pub(crate) fn of_text(dir: &Path, mistakes: Vec<Mistake>) -> Self {
         let mut findings = Problems::default();
         findings.mistakes(mistakes);

@@ -126,7 +126,7 @@ impl<'a, 'b, S: TaskSource> NodeMaker<'a, 'b, S> {
     }
 }
 
-/// The computations of a node: one, or those of all points of the sweeps around it.
+/// The computations of a node: one, or one for each point of the sweeps around it.
 #[derive(Clone)]
 pub(super) struct Computations {
     pub(super) named: NamedComputation,
@@ -145,7 +145,7 @@ pub(super) enum NodeOperation {
 }
 
 impl NodeOperation {
-    /// The number of inputs that it takes if so many are given.
+    /// The number of inputs that it takes if this number is given.
     pub(super) fn takes<S: TaskSource>(&self, library: &Library<'_, S>, given: usize) -> usize {
         match self {
             Self::Computation(it) => library.get(it.named.first).inputs.len(),
@@ -156,7 +156,7 @@ impl NodeOperation {
         }
     }
 
-    /// The names of its inputs, if so many are given.
+    /// The names of its inputs, if this number of inputs is given.
     pub(super) fn inputs<S: TaskSource>(&self, library: &Library<'_, S>) -> Vec<String> {
         match self {
             Self::Computation(it) => library.get(it.named.first).inputs.clone(),
@@ -228,7 +228,7 @@ impl<'a, S: TaskSource> NodeMaker<'a, '_, S> {
         Ok(file.map(Node::File))
     }
 
-    /// Parses a value in which names stand for their texts: those of inputs, and those that are bound in the scope.
+    /// Parses a value in which names stand for their texts: names of inputs, and names that are bound in the scope.
     /// Returns `None` if it may have some, and the task's inputs are not known.
     pub(super) fn template<T>(
         &mut self,
@@ -335,7 +335,7 @@ fn other_than(names: &[LevelName], fault: LoadFault) -> LoadFault {
 }
 
 impl<'a, S: TaskSource> NodeMaker<'a, '_, S> {
-    /// Reads the file `resources` of a node, of which these are the lines.
+    /// Reads the lines of the file `resources` of a node.
     pub(super) fn read_resources(
         &mut self,
         place: &NodePlace<'a>,
@@ -347,7 +347,7 @@ impl<'a, S: TaskSource> NodeMaker<'a, '_, S> {
         parse_resources(&path, lines.collect(), self.findings)
     }
 
-    /// Lets a node of a computation ask for what its own lines say, then those of the task, then those of the
+    /// Lets a node of a computation ask for what its own lines say, then the task's, then the lines of the
     /// computation.
     pub(super) fn request(
         &mut self,

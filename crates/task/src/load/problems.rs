@@ -314,7 +314,7 @@ pub enum LoadFault {
 }
 
 impl LoadFault {
-    /// The fault of a file that is much larger than it should be, of so many bytes at most.
+    /// The fault of a file that has more than this number of bytes.
     pub(super) fn too_large(most: u64) -> Self {
         let what = format!("more than {} MiB", most >> 20);
         Self::Read(io::Error::new(io::ErrorKind::FileTooLarge, what))
@@ -361,7 +361,7 @@ impl Problems {
 
     pub(super) fn add(&mut self, problem: Problem) {
         let fault = &problem.fault;
-        // The repository of the task is that of its computations.
+        // The task and its computations have the same repository.
         if matches!(fault, LoadFault::Head(_))
             && self.problems.iter().any(|it| {
                 matches!(it.fault, LoadFault::Head(_)) && it.fault.to_string() == fault.to_string()

@@ -81,7 +81,7 @@ pub(super) trait TaskSource {
     /// Lists the names in a directory, in any order.
     fn list(&mut self, dir: &TreePath) -> Result<Vec<OsString>, LoadFault>;
 
-    /// Returns the contents of a file of at most so many bytes, following links.
+    /// Returns the contents of a file of at most this many bytes, following links.
     fn read_at_most(&mut self, dir: &TreePath, name: &str, most: u64)
     -> Result<Vec<u8>, LoadFault>;
 

@@ -74,7 +74,7 @@ impl<'a, S: TaskSource> NodeMaker<'a, '_, S> {
         is_right
     }
 
-    /// Makes the rules of a sweep of which the inputs were read.
+    /// Makes the rules of a sweep whose inputs were read.
     pub(super) fn sweep(
         &mut self,
         open: &OpenNode<'a>,

@@ -24,7 +24,7 @@ pub(super) fn is_read(kind: NodeKind, entry: &str) -> bool {
     }
 }
 
-/// Reads the rules of a node, of which these are the entries. `None` if something is wrong with them, which is reported.
+/// Reads the rules of a node with these entries. `None` if something is wrong with them, which is reported.
 pub(super) fn sweep_files<S: TaskSource>(
     source: &mut S,
     dir: &TreePath,

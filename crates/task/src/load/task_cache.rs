@@ -35,7 +35,7 @@ pub(super) struct Dependencies {
     repositories: Vec<RepoState>,
     /// The parts that the task need not have, and does not.
     absent: Vec<PathBuf>,
-    /// The real path of the library, and its stat: a new name there may be that of a computation.
+    /// The real path of the library, and its stat: a new name there may be a computation.
     library: Option<(PathBuf, FileStat)>,
     /// The fingerprints of the task's workflow, inputs, defaults and resources, and of its computations and
     /// other files.

@@ -33,7 +33,7 @@ pub(super) enum NodePlace<'a> {
         written: &'a WrittenDirectories,
         node: NodeId,
         dir: TreePath,
-        /// The node was read from an equal directory, and the places of what it reads are those of that one.
+        /// The node was read from an equal directory, which has the places of what it reads.
         is_copy: bool,
     },
 }

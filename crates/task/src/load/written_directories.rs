@@ -28,7 +28,7 @@ use super::{INPUTS, LoadError, WORKFLOW, inputs, real};
 pub struct WrittenDirectories {
     /// Its expression with all labels. [`written`] has the rules of sweeps and the definitions in it, too.
     pub text: Text,
-    /// The nodes of which a part could not be read, which was reported. They stand for what they read.
+    /// The nodes with a part that could not be read, which was reported. They stand for what they read.
     pub(super) unreadable: HashSet<NodeId>,
     /// The directory of each node.
     pub(super) folders: Vec<Folder>,
@@ -132,7 +132,7 @@ enum Seen {
     Done(NodeId),
 }
 
-/// A node of which the inputs are being read.
+/// A node whose inputs are being read.
 struct OpenDirectory {
     id: Identity,
     node: ExpressionNode,
@@ -162,7 +162,7 @@ impl<S: TaskSource> Reader<'_, S> {
         }
     }
 
-    /// Ends a node of which all inputs were read.
+    /// Ends a node whose inputs were all read.
     fn end(&mut self) {
         let Some(open) = self.stack.pop() else { return };
         let OpenDirectory { id, mut node, is_unreadable, is_sweep, folder, .. } = open;
