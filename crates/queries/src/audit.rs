@@ -95,7 +95,7 @@ pub enum AuditSample {
 }
 
 impl AuditSample {
-    /// The number of calls, of so many.
+    /// The number of calls to take of `all`.
     fn count_calls(self, all: usize) -> usize {
         match self {
             Self::Share(share) => (share * all as f64).ceil() as usize,
@@ -174,13 +174,13 @@ pub enum NotAudited {
     Outputs,
     /// Outputs are away without which it is not known what other calls of the job read.
     #[error(
-        "its job cannot be evaluated without outputs that are away, such as a directory of which it reads a member"
+        "its job cannot be evaluated without outputs that are away, such as a directory with a member that it reads"
     )]
     Away,
     /// The work that it has started goes on elsewhere, which an audit does not wait for.
     #[error("it may be suspended")]
     Suspends,
-    /// It asks for something that is none with the texts of its names.
+    /// It asks for something that is invalid with the texts of its names.
     #[error("what it asks for is not known")]
     Resources,
     /// Its computation says that its outputs differ each time.

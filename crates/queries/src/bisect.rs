@@ -92,7 +92,7 @@ pub enum BisectError {
     },
 }
 
-/// The reason why an output is none of a task.
+/// The reason why a task does not have an output.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WrongOutput {
     /// It is not called so.
@@ -212,7 +212,7 @@ impl Bisection {
         }
     }
 
-    /// Returns the candidates, one of which is the first bad commit, each after its parents.
+    /// Returns the candidates for the first bad commit, each after its parents.
     pub fn suspects(&self) -> Vec<&Commit> {
         let left = self.commits.iter().zip(&self.left).filter(|(_, left)| **left);
         left.map(|(commit, _)| commit).collect()
@@ -298,7 +298,7 @@ impl Explain for TestError {
 pub struct Criterion<'a> {
     /// The directory of the task.
     pub dir: &'a Path,
-    /// The submodule whose commits are judged; else those of the task are.
+    /// The submodule whose commits are judged; else the task's commits are.
     pub submodule: Option<&'a Path>,
     /// The revisions that the user calls good and bad.
     pub ends: [&'a str; 2],

@@ -223,7 +223,7 @@ fn walk(sides: [&Evaluation; 2], visit: &mut dyn FnMut([NodeId; 2])) -> Vec<Work
 pub struct TaskFileDifference<'a> {
     /// Its path in the task.
     pub path: &'a TaskPath,
-    /// The input of which it is the default, if the text of the workflow holds it.
+    /// The input whose default it is, if the text of the workflow holds it.
     pub input: Option<&'a InputName>,
     /// The contents on each side.
     pub contents: [Digest; 2],
@@ -244,7 +244,7 @@ pub fn file_differences<'a>(
     })
 }
 
-/// The input of which a file of a task is the default, if the text of the workflow holds it.
+/// The input whose default is a file of a task, if the text of the workflow holds it.
 fn written_default(task: &Task, file: usize) -> Option<&InputName> {
     if !matches!(task.files[file].contents, FileContents::Written(_)) {
         return None;
@@ -299,13 +299,13 @@ pub struct ComparedSweep {
     pub points: usize,
     /// The number of points that only one side has.
     pub only: [usize; 2],
-    /// The number of those of both sides of which an output is not known on one side.
+    /// The number of points of both sides with an output that is not known on one side.
     pub unknown: usize,
     /// The number of those with other outputs.
     pub differing: usize,
     /// The first ones with other outputs, in the order of the newer side.
     pub first: Vec<ComparedPoint>,
-    /// The number of those of both sides with other labels.
+    /// The number of points of both sides with other labels.
     pub relabelled: usize,
     /// The rules of the tables differ: their columns, or whether failed points are rows.
     pub other_columns: bool,
@@ -314,7 +314,7 @@ pub struct ComparedSweep {
 /// A point with other outputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ComparedPoint {
-    /// The numbers of the point among those of each side.
+    /// The numbers of the point among the points of each side.
     pub rows: [usize; 2],
     /// The number of the first output of the body that differs.
     pub output: usize,
@@ -432,7 +432,7 @@ pub struct TableComparison {
     pub outputs: Vec<String>,
     /// The names of these with their units, in the older and in the newer table.
     pub titles: Vec<[String; 2]>,
-    /// A row for each row of one of them, in the order of the newer one; those of the older one alone come last.
+    /// A row for each row of one of them, in the order of the newer one; rows of the older one alone come last.
     pub rows: Vec<ComparedRow>,
 }
 

@@ -5,7 +5,7 @@
 //! - [`audit`]: recorded calls are executed again, and compared with their results.
 //! - [`frame`]: a table of results, its columns and its rows. [`table`] makes one of a sweep, [`table_from_file`] of a file, and
 //!   [`page`] of a record.
-//! - [`table_summary`]: the medians of its measurements, and their intervals. [`compared_medians`]: those of two levels or two tables,
+//! - [`table_summary`]: the medians of its measurements, and their intervals. [`compared_medians`]: the medians of two levels or two tables,
 //!   compared.
 //! - [`page`]: the data of a page about a task or a storage.
 

@@ -1,7 +1,7 @@
 //! The table of a sweep as far as its points are there, and what became of the others.
 //!
 //! A row is made from an evaluation that only looked: nothing is computed, and nothing is written. Rows of different points with the same
-//! number rest on one execution, such as those of commits with the same tree.
+//! number rest on one execution, such as values at commits with the same tree.
 //!
 //! A [`RowOrigin`] is the execution that made a row: where, when, on what machine, and whether nothing else was executed beside it.
 
@@ -113,7 +113,7 @@ impl Frame {
     }
 }
 
-/// The values of the names that sweeps depend on, for each of them. They make columns like those of points.
+/// The values of the names that sweeps depend on, for each of them. They make columns, as the names of points do.
 fn outer_values(planned: &[(CallId, &PlannedSweep)]) -> Vec<Vec<CellValue>> {
     let width = planned.first().map_or(0, |(_, sweep)| sweep.outer.len());
     let rows = planned
@@ -340,7 +340,7 @@ fn read_point(
 }
 
 impl RowStatus {
-    /// Finds out what became of a point with outputs from these sources, of which one is not there.
+    /// Finds out what became of a point with outputs from these sources, one of which is missing.
     ///
     /// A failure of a call that it needs counts first, then an execution.
     fn find(evaluation: &Evaluation, sources: &[Source]) -> Self {
@@ -369,7 +369,7 @@ impl RowStatus {
         status
     }
 
-    /// Finds the call because of which the points of a sweep are not known, if one has failed or is executed.
+    /// Finds the failed or running call that keeps the points of a sweep unknown, if there is one.
     fn of_unknown_points(evaluation: &Evaluation) -> Option<(CallId, Self)> {
         let plan = &evaluation.plan;
         let gathering = plan.calls().filter_map(|(call, _)| Some((call, plan.gathered(call)?)));
@@ -407,7 +407,7 @@ impl RowStatus {
     }
 }
 
-/// The calls that make those of these values that are not there.
+/// The calls that make the missing ones of these values.
 fn awaited_calls(evaluation: &Evaluation, sources: &[Source]) -> Vec<CallId> {
     let absent = sources.iter().filter(|source| evaluation.digest(**source).is_none());
     absent.filter_map(|source| evaluation.plan.awaited(*source)).collect()
@@ -425,7 +425,7 @@ struct PointNumbers<'a> {
 }
 
 impl PointNumbers<'_> {
-    /// The number of a point, and those of the calls that make its outputs.
+    /// The number of a point, and the numbers of the calls that make its outputs.
     fn of_point(&mut self, outputs: &[Source]) -> (usize, Box<[usize]>) {
         let calls: Box<[usize]> = outputs.iter().map(|it| self.calls.of_output(*it)).collect();
         let next = self.points.len() + 1;

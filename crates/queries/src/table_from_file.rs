@@ -41,7 +41,7 @@ fn named_columns(names: &[String]) -> RowColumnPlaces {
     ROW_COLUMNS.iter().filter_map(|column| Some((place(column)?, *column))).collect()
 }
 
-/// The columns of a table as `ce table` prints it, from that of the status on. Behind `status` stand all the others and nothing else;
+/// The columns of a table as `ce table` prints it, from the status on. Behind `status` stand all the others and nothing else;
 /// otherwise they are columns of the table, however they are called.
 fn printed_columns(names: &[String], status: usize) -> RowColumnPlaces {
     let (columns, printed) = names.split_at(status);
@@ -116,7 +116,7 @@ fn measures(cells: &CellTable, at: usize) -> BTreeMap<String, ColumnMeasure> {
     measures.collect()
 }
 
-/// A table with these values. What became of a row is in other cells, of which some columns are.
+/// A table with these values. The columns `of_rows` of other cells say what became of a row.
 fn frame(
     values: CellTable,
     cells: &CellTable,
@@ -250,7 +250,7 @@ mod tests {
         assert_eq!(table.names().collect::<Vec<_>>(), ["n", "s"]);
         assert_eq!(table.columns[1].title(), "s [s]");
         assert_eq!((table.rows[0].call, &table.rows[0].origin), (Some(3), &None));
-        // An object that has a column of such a name is none.
+        // An object with a column of such a name was not printed by `ce table`.
         let table = read("{\"row\":\"x\",\"status\":\"ok\",\"s\":1}\n");
         assert_eq!(table.names().collect::<Vec<_>>(), ["row", "s"]);
     }

@@ -10,7 +10,7 @@ use crate::frame::{ColumnRole, Frame, FrameColumn, MeasuredValue, RowGroup, has_
 pub struct ReplicateSummary<'a> {
     /// The columns that tell these points apart, and labels that each of them has one of.
     pub keys: Vec<&'a FrameColumn>,
-    /// The columns that are summarised: those of numbers.
+    /// The columns that are summarised: the columns of numbers.
     pub columns: Vec<&'a FrameColumn>,
     /// Whether replicates end by results.
     pub ends_by_results: bool,

@@ -1,7 +1,7 @@
 //! Medians of two sides of a table compared, group by group: two levels of a factor, or two tables.
 //!
 //! The values that a call makes count as one, however many rows of a side have them: as their median. Groups are told apart by
-//! names of points, but not by the replicate, nor by names of which the two sides have no text in common. The rules are those of
+//! names of points, but not by the replicate, nor by names without a common text of the two sides. The rules are the rules of
 //! [`statistics`].
 
 mod sides;
@@ -78,7 +78,7 @@ pub fn is_better(verdict: ChangeVerdict, better: Option<Better>) -> Option<bool>
     better.map(|better| better == towards)
 }
 
-/// The two sides: which rows of which table.
+/// The two sides: their rows and tables.
 #[derive(Clone, Copy, Debug)]
 pub enum MedianTables<'a> {
     /// The rows of one table that have an old and a new text in a column.
@@ -105,9 +105,9 @@ pub struct MedianRules {
     pub groups: Vec<String>,
     /// The least change that matters, as a share.
     pub threshold: f64,
-    /// The direction of better values, if it is not that of the columns.
+    /// The direction of better values, if it differs from the columns'.
     pub better: Option<Better>,
-    /// Whether the confidence is that of all intervals of a column together.
+    /// Whether the confidence holds for all intervals of a column together.
     pub is_family: bool,
     /// Whether the largest changes come first.
     pub is_sorted: bool,
@@ -216,7 +216,7 @@ pub struct MedianTable {
     pub levels: Option<[String; 2]>,
     /// The names that tell groups apart.
     pub groups: Vec<String>,
-    /// The names of points of which the sides have no text in common. They tell no groups apart.
+    /// The names of points without a common text of the sides. They distinguish no groups.
     pub differing: Vec<String>,
     /// The columns.
     pub columns: Vec<MedianColumn>,
@@ -256,7 +256,7 @@ impl MedianRow {
         self.samples.each_ref().map(|sample| sample.as_ref().map_or(0, Measurements::n))
     }
 
-    /// Whether the change is a ratio, and its size in either direction: of a ratio, that of its logarithm.
+    /// Whether the change is a ratio, and its size in either direction: for a ratio, the size of its logarithm.
     fn size(&self) -> Option<(bool, f64)> {
         let change = self.compared.and_then(|it| it.change)?;
         let value = change.estimate.value;
@@ -271,7 +271,7 @@ pub enum MedianNote {
     NotOk(usize),
     /// Rows that are there have an empty cell.
     Empty(usize),
-    /// The sides have values of the same calls: so many, of those of the old side and of the new one.
+    /// The sides have values of the same calls: their number, and the numbers of the old side and of the new one.
     Shared([usize; 3]),
     /// The sides were measured on other hosts.
     Hosts([Vec<String>; 2]),
@@ -296,7 +296,7 @@ impl MedianColumn {
         (compared.len() > 1).then(|| mean_ratio(compared.into_iter())).flatten()
     }
 
-    /// The number of groups that can show a change: they have enough values, and not those of the same calls.
+    /// The number of groups that can show a change: they have enough values, and of different calls.
     pub fn decidable(&self) -> usize {
         let cannot = [ChangeVerdict::SameCall, ChangeVerdict::TooFew];
         self.compared().filter(|it| !cannot.contains(&it.verdict)).count()

@@ -111,7 +111,7 @@ impl<'a> SideComparison<'a> {
         Ok(MedianTable { levels: self.levels.map(|(_, texts)| texts), groups, differing, columns })
     }
 
-    /// The names of all columns, those of the newer side first.
+    /// The names of all columns; the newer side comes first.
     fn names(&self) -> Vec<&'a str> {
         let mut names: Vec<&str> = Vec::new();
         for name in self.frames.iter().rev().flat_map(|frame| frame.names()) {
@@ -358,7 +358,7 @@ struct ComparedGroup<'a> {
     sides: [SideValues<'a>; 2],
     /// Whether the same calls made what both sides have.
     is_same_calls: bool,
-    /// The number of calls that both sides have, and of those of each side.
+    /// The number of calls that both sides have, and the numbers of each side.
     shared: [usize; 3],
 }
 

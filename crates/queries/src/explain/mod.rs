@@ -6,7 +6,7 @@
 //! their inputs. Nothing is changed or executed.
 //!
 //! A call that failed at another commit is compared with itself. What a call reads at its point of a sweep was
-//! never that of another point, so it is not said to differ: it is new.
+//! never read at another point, so it is not said to differ: it is new.
 //!
 //! The nearest earlier call is the one with the fewest different inputs.
 
@@ -70,11 +70,11 @@ pub enum Why {
         old: Digest,
         /// Its digest now.
         new: Digest,
-        /// What differs in it, in words, if it is a directory of which both manifests are known. Shared by all that read it.
+        /// What differs in it, in words, if it is a directory and both manifests are known. Shared by all that read it.
         #[serde(skip_serializing_if = "<[String]>::is_empty")]
         members: Arc<[String]>,
     },
-    /// An input is that of a point of a sweep, and the nearest earlier call has read another one.
+    /// An input belongs to a point of a sweep, and the nearest earlier call has read another one.
     #[serde(rename = "point")]
     NewAtPoint {
         /// The number of the input.
@@ -200,7 +200,7 @@ pub struct Explained {
 /// The explanation of all calls that would run.
 #[derive(Debug)]
 pub struct Explanation {
-    /// All calls that would run, in the order of the plan, and those of a node in the order of their points.
+    /// All calls that would run, in the order of the plan; the calls of a node are in the order of their points.
     pub calls: Vec<Explained>,
     /// The first causes, in the order in which the calls lead to them.
     pub causes: Vec<FirstCause>,
@@ -510,7 +510,7 @@ impl Comparison<'_> {
 }
 
 impl Comparison<'_> {
-    /// Whether an input of a call is that of a point, and not one of something else that has changed.
+    /// Whether an input of a call belongs to a point, not to something else that has changed.
     fn is_of_point(&self, call: CallId, source: Source) -> bool {
         let plan = &self.evaluation.plan;
         let Source::Derived { value, .. } = source else { return false };
@@ -545,7 +545,7 @@ impl Comparison<'_> {
     }
 }
 
-/// Estimates the durations of missing calls, in seconds: that of the nearest earlier call, or else
+/// Estimates the durations of missing calls, in seconds: the duration of the nearest earlier call, or else
 /// the median of the computation's calls.
 fn estimates(comparison: &Comparison<'_>, calls: impl Iterator<Item = CallId>) -> Vec<Option<f64>> {
     let Comparison { evaluation, archive, nearest, .. } = comparison;

@@ -62,7 +62,7 @@ pub struct FrameColumn {
     pub measure: ColumnMeasure,
     /// The number of the output that it is of. `None` for a name of points, and in a file.
     pub output: Option<u8>,
-    /// Whether it is a field of JSON. Its cells have types of their own, those of other columns have one.
+    /// Whether it is a field of JSON. Its cells have types of their own; the cells of another column share one.
     pub is_field: bool,
     /// Whether it may be measured although it is a key: in a file, a column of numbers with some texts may be either.
     pub is_numeric: bool,
@@ -172,7 +172,7 @@ impl Frame {
         self.columns.iter().map(|column| &*column.name)
     }
 
-    /// The rows, but for those of excluded points.
+    /// The rows, without the rows of excluded points.
     pub fn included(&self) -> impl Iterator<Item = &FrameRow> + Clone {
         self.rows.iter().filter(|row| row.status != RowStatus::Excluded)
     }
@@ -207,7 +207,7 @@ impl Frame {
     }
 
     /// The number of the call that makes what a row has in a column: rows with the same number have one measurement. In a column of points, and
-    /// in a file, it is that of the row.
+    /// in a file, it is the row's.
     pub fn call_of(&self, row: &FrameRow, column: usize) -> Option<usize> {
         let output = self.columns[column].output.map(usize::from);
         output.and_then(|at| row.output_calls.get(at).copied()).or(row.call)
@@ -295,7 +295,7 @@ impl Frame {
         self.rows.iter_mut().for_each(|row| row.cells.resize(width, CellValue::Null));
     }
 
-    /// Finds the roles of columns that an output has for each of its rows: those of texts, such as the name of a benchmark, tell points
+    /// Finds the roles of columns that an output has for each of its rows: columns of texts, such as the name of a benchmark, tell points
     /// apart. If several calls make rows, and none of them has a text of another one, they tell rows apart only.
     pub(crate) fn find_row_keys(&mut self, is_of_rows: impl Fn(&FrameColumn) -> bool) {
         for at in self.places(|column| column.role == ColumnRole::Value && is_of_rows(column)) {
@@ -335,7 +335,7 @@ pub(crate) mod tests {
     use super::*;
 
     /// A table in words. The header has names of points, labels such as `subject~`, results such as `seconds@0`, which is of output 0,
-    /// and fields of its rows such as `seconds@0*`. A row has its cells, of which `-` is empty and `"1"` a text, and behind `|` the
+    /// and fields of its rows such as `seconds@0*`. A row has its cells (`-` is empty, `"1"` a text), and behind `|` the
     /// numbers of the calls that made the outputs, or a state and the number of the row's call.
     pub(crate) fn frame(text: &str) -> Frame {
         let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());

@@ -1,5 +1,5 @@
-//! The columns that say what became of a row, and which execution made it. They stand here once: `ce table` prints them in this order behind
-//! those of the table, and a file is read back by them.
+//! The columns that say what became of a row, and which execution made it. They stand here once: `ce table` prints them behind the columns
+//! of the table, in this order, and a file is read back by them.
 
 use std::borrow::Cow;
 use std::sync::Arc;

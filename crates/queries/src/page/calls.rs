@@ -278,7 +278,7 @@ pub(super) fn add_attested(calls: &mut [PageCall], all: &Attestations, index: &P
     }
 }
 
-/// Adds the ends of logs: those of failures first, then those of the newest calls.
+/// Adds the ends of logs: failures first, then the newest calls.
 pub(super) fn add_logs(
     calls: &mut [PageCall],
     storage: &Storage,
@@ -425,7 +425,7 @@ impl<'a> PageIndex<'a> {
         self.inputs
     }
 
-    /// The name that an input of a call has as a task input: that of the plan, or in the first job that has both.
+    /// The name that an input of a call has as a task input: in the plan, or in the first job that has both.
     pub(super) fn role(&self, call: &str, number: usize, digest: &Digest) -> Option<String> {
         if let Some(names) = self.planned.get(&(call.to_owned(), number)) {
             return either(names.iter().cloned());
@@ -462,7 +462,7 @@ impl<'a> PageIndex<'a> {
         PageValue { name, file, sha1, size, from, role: None, number }
     }
 
-    /// The same output of a call on the page, if it is one of a call that is not, such as that of another commit, from which the
+    /// The same output of a call on the page, if its own call is not on it, such as a call of another commit, from which the
     /// reader was taken over. `file` is the name under which it was read.
     fn on_page(&self, subject: Subject<'a>, file: &str) -> Subject<'a> {
         if !matches!(subject.entry, Entry::Call(_)) || self.call(&subject.entry.short()).is_some() {
@@ -470,7 +470,7 @@ impl<'a> PageIndex<'a> {
         }
         let wanted = parts(split_member(file).0);
         let same = self.history.with_contents(subject.digest);
-        // Equal contents may be those of different calls.
+        // Different calls may have equal contents.
         same.filter(|it| self.call(&it.entry.short()).is_some())
             .max_by_key(|it| parts(&it.file()) == wanted)
             .unwrap_or(subject)
@@ -538,8 +538,8 @@ impl<'a> PageIndex<'a> {
         names.and_then(|names| names.get(number)).cloned().unwrap_or_else(|| format!("{number:02}"))
     }
 
-    /// Takes the names of inputs and outputs from a task, since a storage may not know them, and those of task inputs, since equal
-    /// contents may be those of several.
+    /// Takes the names of inputs and outputs from a task, since a storage may not know them, and the names of task inputs, since equal
+    /// contents may belong to several.
     pub(super) fn add_names(&mut self, evaluation: &Evaluation) {
         for (call, _) in evaluation.plan.calls() {
             let (Some(computation), Some(outcome)) =
@@ -625,7 +625,7 @@ pub(super) struct ContentsRoom {
 }
 
 impl ContentsRoom {
-    /// Room for so many bytes.
+    /// Room for this number of bytes.
     pub(super) fn new(bytes: u64) -> Self {
         Self { left: bytes, secrets: Secrets::of_environment() }
     }

@@ -186,7 +186,7 @@ impl GraphBuilder<'_> {
         }
     }
 
-    /// Adds the outputs of jobs, those of a task with the same origins as one shape.
+    /// Adds the outputs of jobs. Outputs of a task with the same origins are one shape.
     fn add_outputs(&mut self, outputs: &[PageOutput]) {
         let mut jobs: BTreeMap<(&str, &str), Vec<&PageValue>> = BTreeMap::new();
         for output in outputs {

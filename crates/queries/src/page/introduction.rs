@@ -54,7 +54,7 @@ pub enum GivenValue {
     Nothing,
 }
 
-/// A text that is shown has at most so many bytes.
+/// The largest number of bytes of a text that is shown.
 const LONGEST_TEXT: usize = 200;
 
 impl PageStudy {

@@ -44,7 +44,7 @@ pub enum PageScope<'a> {
     Storage,
     /// Some results, and all that they were made from.
     Results(&'a [Subject<'a>]),
-    /// A task with its inputs, of which some calls may be missing.
+    /// A task with its inputs. Some of its calls may be missing.
     Task(TaskScope<'a>),
 }
 
@@ -64,17 +64,17 @@ pub struct TaskScope<'a> {
 /// The limits of everything on a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct PageLimits {
-    /// At most so many calls, the newest.
+    /// The largest number of calls: the newest are taken.
     pub calls: usize,
-    /// At most so many rows of each table, the first.
+    /// The largest number of rows of each table: the first are taken.
     pub rows: usize,
-    /// At most so many bytes of each log, the last.
+    /// The largest number of bytes of each log: the last are taken.
     pub log_bytes: u64,
-    /// At most so many bytes of all logs, those of failures and of the newest calls.
+    /// The largest number of bytes of all logs: failures and the newest calls come first.
     pub all_log_bytes: u64,
-    /// At most so many tables and outputs, the newest.
+    /// The largest number of tables and of outputs: the newest are taken.
     pub results: usize,
-    /// At most so many bytes of outputs are on the page, those of the first ones that have room.
+    /// The largest number of bytes of outputs on the page: the first ones that have room are taken.
     pub contents: u64,
 }
 
@@ -98,7 +98,7 @@ pub struct PageData {
     pub facts: Vec<(String, String)>,
     /// The calls, the newest first.
     pub calls: Vec<PageCall>,
-    /// The number of all calls, of which some may not be on the page.
+    /// The number of all calls, also of calls that are not on the page.
     #[serde(skip)]
     pub calls_in_all: usize,
     /// The task inputs.
@@ -340,7 +340,7 @@ pub struct CopyBeside {
     pub shown_on: Option<String>,
 }
 
-/// The outputs of a page: those of the task, of the results that were asked for, or of all jobs of the storage, the newest
+/// The outputs of a page: of the task, of the requested results, or of all jobs of the storage, the newest
 /// first.
 fn page_outputs(
     scope: &PageScope<'_>,
@@ -437,7 +437,7 @@ fn outputs_of_task(
     outputs
 }
 
-/// The name of what makes the values of a node: that of a computation, or the node as it is written.
+/// The name of what makes the values of a node: a computation's name, or the node as it is written.
 fn node_name(task: &Task, node: NodeId) -> String {
     match &task.workflow[node] {
         Node::Computation { computation, .. } => computation.written(task).to_owned(),
