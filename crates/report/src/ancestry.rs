@@ -58,7 +58,7 @@ pub struct Ancestry<'a> {
     pub revoked: Vec<RevocationRecord>,
     /// The attesters of its call, by the ledger.
     pub attested: Option<Attested>,
-    /// The executions with its outputs of which the ledger says when they ended.
+    /// The executions with the same outputs whose end the ledger records.
     pub published: Vec<PublishedExecution>,
     /// The files that it was made from, in the order of the tree.
     pub ancestors: Vec<Ancestor<'a>>,
@@ -94,7 +94,7 @@ impl Ancestry<'_> {
         }
     }
 
-    /// The ancestors for which there is room: all, or those of the first levels, which leave a line for the number of others.
+    /// The ancestors for which there is room: all, or the first levels and a line for the number of others.
     fn first_ancestors(&self, room: usize) -> Vec<usize> {
         if self.ancestors.len() <= room {
             return (0..self.ancestors.len()).collect();

@@ -161,7 +161,7 @@ const COLUMNS: usize = 8;
 pub(super) struct PointCounts {
     /// The sweeps.
     pub(super) sweeps: usize,
-    /// Those of which the points are not known.
+    /// The sweeps whose points are not known.
     pub(super) unknown: usize,
     /// The points that are known.
     pub(super) points: usize,
@@ -169,7 +169,7 @@ pub(super) struct PointCounts {
     pub(super) at_least: bool,
     /// The points whose replicates ended, and whose medians are less certain than they should be.
     pub(super) uncertain: usize,
-    /// The points of which an output of the body is not known.
+    /// The points with an unknown output of the body.
     pub(super) without_result: usize,
     /// The different steps of the body at all points.
     pub(super) steps: usize,
@@ -332,7 +332,7 @@ pub(super) fn text_in_words(text: &str) -> String {
     if is_plain { text } else { format!("\"{}\"", text.replace('"', "\\\"")) }
 }
 
-/// Two SHA-1 with as many digits as tell them apart: those of names, or else all.
+/// Two SHA-1 with enough digits to tell them apart: as many as names have, or else all.
 pub(super) fn told_apart(old: &Digest, new: &Digest) -> [String; 2] {
     let shown = [old, new].map(|digest| digest.sha1.short());
     if shown[0] == shown[1] { [old, new].map(|digest| digest.sha1.full()) } else { shown }

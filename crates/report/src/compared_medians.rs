@@ -28,7 +28,7 @@ pub enum MedianFormat {
     Json,
 }
 
-/// A number with so many significant digits, without zeros at its end, and more only if it is whole.
+/// A number with this many significant digits, without trailing zeros, and more only if it is whole.
 pub(super) fn significant(value: f64, digits: i32) -> String {
     if value == 0.0 || !value.is_finite() {
         let text = if value.is_infinite() { "∞".to_owned() } else { value.abs().to_string() };
@@ -59,7 +59,7 @@ pub(super) fn ratio_texts(of: Estimate) -> [String; 3] {
     })
 }
 
-/// Returns the number of tables, of 100 with so many comparisons, that show a change where there is none.
+/// Returns the number of tables, of 100 with this many comparisons, that show a change when nothing has changed.
 pub(super) fn false_alarms(comparisons: usize) -> f64 {
     (100.0 * statistics::false_change(comparisons)).round()
 }
@@ -69,7 +69,7 @@ fn side_statistics() -> impl Iterator<Item = SideStatistic> {
     STATISTICS.into_iter().filter_map(|it| it.of_sides)
 }
 
-/// The places of the columns of numbers behind those of the group: `n` and the statistics.
+/// The places of the columns of numbers behind the columns of the group: `n` and the statistics.
 fn number_columns(groups: usize) -> std::ops::Range<usize> {
     groups..groups + 1 + 2 * side_statistics().count()
 }

@@ -35,7 +35,7 @@ const REASONS: usize = 2;
 /// The greatest width of the bar of a file's lines.
 const BAR_WIDTH: u32 = 30;
 
-/// Prints how many calls would run, the causes behind that, and the calls with their reasons: a line for those of a
+/// Prints how many calls would run, the causes behind that, and the calls with their reasons: a line for the calls of a
 /// computation that have the same, or each call with everything that is known of it.
 ///
 /// `changes` has the Git history of causes, by their indices.
@@ -77,7 +77,7 @@ pub fn explanation(
     groups.iter().try_for_each(|it| writeln!(out, "{}", in_short(evaluation, it, numbers)))
 }
 
-/// Returns the reasons why calls would run: a line for those of a computation that have the same reasons.
+/// Returns the reasons why calls would run: a line for the calls of a computation with the same reasons.
 pub fn reasons<'a>(
     evaluation: &'a Evaluation,
     explanation: &'a Explanation,

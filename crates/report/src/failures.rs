@@ -420,7 +420,7 @@ pub fn remembered_points(evaluation: &Evaluation) -> Vec<String> {
     lines.collect()
 }
 
-/// The calls at points that ended like this and of which something is said in words, by their titles and these words.
+/// The calls at points that ended like this and have a description, by their titles and descriptions.
 fn alike(
     evaluation: &Evaluation,
     how: How,
@@ -491,8 +491,8 @@ fn lines(evaluation: &Evaluation, alike: &[(AlikeKey, AlikeCalls)], other: &str)
     lines
 }
 
-/// Describes in words that a call failed or is not finished, without what differs from call to call. A failure that does not
-/// depend on the point is none of it.
+/// Describes in words that a call failed or is not finished, without what differs from call to call. `None` for a
+/// failure that does not depend on the point.
 pub(super) fn trouble_in_words(outcome: &Outcome) -> Option<String> {
     match outcome {
         Outcome::Absent(_, Absence::Failed(failure)) => match &*failure.error {

@@ -214,7 +214,7 @@ fn bibtex(citation: &Citation) -> String {
     entry + "}\n"
 }
 
-/// Escapes a text for TeX. BibTeX counts braces regardless of what is before them, so those of the text become commands.
+/// Escapes a text for TeX. BibTeX counts braces regardless of what is before them, so braces in the text become commands.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

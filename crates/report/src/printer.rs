@@ -48,7 +48,7 @@ pub struct EventPrinter<'a> {
     /// The text to write next.
     text: Vec<u8>,
     out: Box<dyn Write + 'a>,
-    /// The error because of which nothing more is written.
+    /// The error that stopped the output.
     broken: Option<io::Error>,
 }
 
@@ -383,7 +383,7 @@ pub fn totals(evaluation: &Evaluation) -> Totals {
     Totals { calls: calls.tally, tables: tables.tally, at_least: evaluation.plan.grows() }
 }
 
-/// Returns, for each sweep of which not all points were asked for, how many were and how many were not.
+/// Returns, for each sweep with unselected points, the numbers of selected and of unselected points.
 pub fn left_out(evaluation: &Evaluation) -> impl Iterator<Item = String> + '_ {
     evaluation.plan.partial_sweeps().into_iter().map(|(sweep, [asked, all])| {
         let title = match evaluation.task.sweeps[sweep.index()].has_table {

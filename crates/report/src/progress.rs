@@ -3,7 +3,7 @@
 //! Nothing is shown if standard error is not a terminal.
 //!
 //! The last line of a run is as wide as the terminal: `[====>   ] 12/70 calls, 4 running, 0:12, 3:20 to go`. The time that the remaining
-//! calls will take is estimated from the durations of others. Calls of which no duration is known make an estimate a lower bound.
+//! calls will take is estimated from the durations of others. Calls without a known duration make an estimate a lower bound.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{self, IsTerminal};
@@ -383,7 +383,7 @@ impl Bar {
         )
     }
 
-    /// A bar of so many calls; hidden unless `visible`.
+    /// A bar for this number of calls; hidden unless `visible`.
     pub fn of_calls(visible: bool, calls: usize) -> Self {
         let bar = Self::with(
             visible,
@@ -535,7 +535,7 @@ struct ProgressLine {
 }
 
 impl ProgressLine {
-    /// The line, of at most so many columns. On narrow terminals the bar is shorter, then parts are left out, and then words.
+    /// The line, of at most this many columns. On narrow terminals the bar is shorter, then parts are left out, and then words.
     fn line(&self, columns: usize) -> String {
         let text = self.text(columns, false);
         let text = if text.len() > columns { self.text(columns, true) } else { text };
@@ -658,7 +658,7 @@ impl Remaining {
         self.computations.iter().map(|calls| calls.seconds).sum()
     }
 
-    /// The computations with calls that are left, of which no duration is known and none was asked for.
+    /// The computations with remaining calls whose duration is neither known nor requested yet.
     fn unknown(&self) -> Vec<ComputationId> {
         let mut unknown = Vec::new();
         for (at, it) in self.computations.iter().enumerate() {
@@ -674,8 +674,8 @@ impl Remaining {
         self.calls_left(computation).earlier = Some(seconds);
     }
 
-    /// Estimates how long it takes until all calls are over, if so many run at the same time on average. `running`
-    /// are the calls that run, and for how many seconds they have. `None` if nothing is known of those that are left.
+    /// Estimates how long it takes until all calls are over, if this number of calls run at the same time on average. `running`
+    /// are the calls that run, and for how many seconds they have. `None` if nothing is known of the remaining calls.
     fn estimate(
         &self,
         running: impl Iterator<Item = (ComputationId, f64)>,

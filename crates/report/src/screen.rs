@@ -41,7 +41,7 @@ impl Screen {
         Ok(())
     }
 
-    /// Moves the cursor by so many places: up, down, right or left, by `A` to `D`.
+    /// Moves the cursor by this number of places: up, down, right or left, by `A` to `D`.
     fn move_cursor(&self, count: usize, direction: char) -> io::Result<()> {
         if count > 0 { self.put(format_args!("\x1b[{count}{direction}")) } else { Ok(()) }
     }

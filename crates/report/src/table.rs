@@ -199,7 +199,7 @@ fn changed<'a>(comparison: &'a TableComparison, row: &ComparedRow) -> Vec<&'a st
     if changed.is_empty() && row.is_changed() { vec!["status"] } else { changed }
 }
 
-/// Prints lines, the first of which is the header. In columns, those from a number on are left out if they are empty. Returns
+/// Prints lines; the first one is the header. Columns from a number on are left out if they are empty. Returns
 /// the names of those that are left out since there is no room.
 pub(super) fn print(
     format: TableFormat,

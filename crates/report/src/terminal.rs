@@ -124,7 +124,7 @@ pub fn coloured(text: &str) -> String {
 
 /// Replaces characters, which are chosen by themselves and by what comes before them.
 fn replaced(text: &str, is_bad: impl Fn(char, Option<char>) -> bool) -> Cow<'_, str> {
-    // Most texts are names, of which nothing misleads.
+    // Most texts are names without misleading characters.
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
         return text.into();
     }

@@ -1,6 +1,6 @@
 //! The tree for humans, as far as the evaluation has come.
 //!
-//! The order is that of the tree, regardless of the order of execution: the walk waits where an outcome
+//! The lines are in the order of the tree, regardless of the order of execution: the walk waits where an outcome
 //! is unknown, and continues with its event. A call that occurs again shows its outputs but not its
 //! inputs, so the text is linear in the calls. The walk keeps its own stack.
 //!
@@ -43,7 +43,7 @@ pub struct TreePrinter<'a> {
     /// The calls whose end was reported: the evaluation may be ahead of its events.
     ended: Vec<bool>,
     started: HashMap<CallId, ResultName>,
-    /// The outermost sweeps of which calls were started.
+    /// The outermost sweeps with started calls.
     started_sweeps: HashSet<PlannedSweepId>,
     /// The call at the top of the stack, or the body of the sweep there, is shown as being computed.
     computing: bool,
@@ -485,7 +485,7 @@ impl TreeStyle {
         self.painted(colour(outcome.how()), &format!("  {text}"))
     }
 
-    /// The line of a call that has no outputs, or of a table of which points failed.
+    /// The line of a call that has no outputs, or of a table with failed points.
     pub(super) fn trouble(self, outcome: &Outcome, text: &str) -> String {
         let style = match outcome {
             Outcome::Absent(..) => colour(outcome.how()),

@@ -47,7 +47,7 @@ const LIST_SIZE: u64 = 16 << 20;
 /// The format of the list.
 const FORMAT: u32 = 1;
 
-/// At most so many bytes at the beginning of a file tell whether it may be markup.
+/// The number of bytes at the beginning of a file that are searched for markup.
 const BEGINNING: u64 = 64 << 10;
 
 /// The size of the largest SVG that is shown, in bytes.
@@ -340,7 +340,7 @@ fn not_written(path: &Path, source: io::Error) -> WriteError {
     WriteError { path: path.display().to_string(), source }
 }
 
-/// The name of the copy of an output with this number, of which others may have had this name.
+/// The name of the copy of an output with this number. Other copies may have the same name.
 fn copy_name(number: &str, turn: usize, output: &str) -> String {
     let turn = if turn == 1 { String::new() } else { format!("{turn}-") };
     format!("{number}-{turn}{}", file_name(output))

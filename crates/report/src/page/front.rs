@@ -24,13 +24,13 @@ use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 /// The number of digits of a commit, or of another SHA-1, that are shown.
 const SHORT_HASH: usize = 12;
 
-/// At most so many rows of a table of a result are shown.
+/// The largest number of rows shown of a table of a result.
 const ROWS: usize = 20;
 
-/// At most so many bytes of a text are shown.
+/// The largest number of bytes shown of a text.
 const TEXT: usize = 4096;
 
-/// At most so many failures are shown.
+/// The largest number of failures shown.
 const FAILURES: usize = 5;
 
 /// The head of a page: what it is about, and how well that is known.
@@ -208,7 +208,7 @@ pub(super) fn results(outputs: &[PageOutput]) -> Markup {
     }
 }
 
-/// The name of an output: that of a definition, or of the output in what made it.
+/// The name of an output: the name of its definition, or its name in the computation that made it.
 fn name(output: &PageOutput) -> String {
     let own = own_name(output);
     match &output.defined {
@@ -299,7 +299,7 @@ fn rows(text_of_file: &str, separator: char) -> Markup {
     }
 }
 
-/// Markdown without raw HTML, without pictures, and with links to the web and by mail only. Its titles are below those of the page.
+/// Markdown without raw HTML, without pictures, and with links to the web and by mail only. Its titles are below the titles of the page.
 fn markdown(source: &str) -> Markup {
     let source = lines(source);
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH;

@@ -18,11 +18,11 @@ use super::plot::{self, AxisScale};
 use super::{ShownUnit, grouped, short, text};
 use crate::compared_medians::{false_alarms, ratio_texts, steps_in_words};
 
-/// At most so many points are shown, and so many columns of a table.
+/// The largest number of points that are shown, and of columns of a table.
 const POINTS: usize = 200;
 const COLUMNS: usize = 3;
 
-/// At most so many levels are compared with the first one, and so many pairs of them in the head.
+/// The largest number of levels compared with the first one, and of pairs of them in the head.
 const LEVELS: usize = 6;
 const PAIRS: usize = 3;
 

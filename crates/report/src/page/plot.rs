@@ -11,14 +11,14 @@ use ce_queries::page::{AxisKind, MeasuredPoint, MeasuredTable, PointAxis};
 
 use super::{ShownUnit, escaped, grouped, short};
 
-/// At most so many panels and series are drawn.
+/// The largest number of panels and of series that are drawn.
 const PANELS: usize = 12;
 const SERIES: usize = 7;
 
-/// At most so many texts are on an axis.
+/// The largest number of texts on an axis.
 const TEXTS: usize = 40;
 
-/// At most so many single values are drawn behind the medians.
+/// The largest number of single values drawn behind the medians.
 const VALUES: usize = 1000;
 
 /// The size of the area of a panel, and what is around it.
