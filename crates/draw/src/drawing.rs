@@ -465,7 +465,7 @@ mod tests {
 pub struct BodyFrame {
     /// The label of the sweep, and the number of its points.
     pub label: String,
-    /// The places of its shapes, in order; those of frames within it are not among them.
+    /// The places of its shapes, in order, without the shapes of frames within it.
     pub shapes: Vec<usize>,
     /// The place of the frame around it.
     pub parent: Option<usize>,
@@ -603,7 +603,7 @@ pub enum ShapeState {
     Running,
     /// They are not, and the call is suspended.
     Suspended,
-    /// Of several calls, so many of a thousand are there.
+    /// This many thousandths of several calls are present.
     Partly(u16),
 }
 

@@ -68,7 +68,7 @@ pub(super) fn present_part(state: Option<ShapeState>) -> Option<(f64, &'static s
     }
 }
 
-/// The states that a legend explains: that of what is away only where something is. What goes on with a call, its shape says
+/// The states that a legend explains: absence only where something is away. What goes on with a call, its shape says
 /// in words.
 pub(super) fn legend_states(shapes: &[Shape]) -> impl Iterator<Item = ShapeState> {
     let is_away = shapes.iter().any(|it| it.state == Some(ShapeState::Away));

@@ -5,7 +5,7 @@
 //! shape run together, in its trunk, until they part: a chain of n calls that all read the same
 //! input needs n bends, not n².
 //!
-//! The order begins with that of the expression, in which a tree has no crossings, and sweeps go to and
+//! The initial order is the order of the expression, in which a tree has no crossings, and sweeps go to and
 //! fro as long as crossings become fewer. Nothing is hashed and nothing recurses: the same graph
 //! always has the same order, and no graph is too deep. Knows no sizes and no positions.
 
@@ -146,7 +146,7 @@ impl Neighbours {
     }
 }
 
-/// After so many sweeps without an improvement, the order is good enough.
+/// The number of sweeps without an improvement after which the order is good enough.
 const PATIENCE: usize = 8;
 /// No order is swept more often than this.
 const MOST_SWEEPS: usize = 40;

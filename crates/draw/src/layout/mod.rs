@@ -360,7 +360,7 @@ mod tests {
     }
 }
 
-/// The width of a column, per size of the characters: that of the widest usual font.
+/// The width of a column, per size of the characters, as in the widest usual font.
 pub(super) const COLUMN: f64 = 0.615;
 /// The columns and lines that the text of a box may have.
 const BOX_TEXT: (usize, usize) = (32, 6);
