@@ -59,7 +59,7 @@ pub(super) fn script(shell: Shell, mut command: Command) -> Vec<u8> {
 /// Answers a shell, if the first argument is the hidden one.
 ///
 /// The next one is the name of the shell. Bash adds the line up to the cursor, and the part of it that is
-/// replaced; others the words after the program's name, of which the last one is being typed.
+/// replaced; others the words after the program's name; the last one is being typed.
 pub(super) fn hidden(
     command: &dyn Fn() -> Command,
     mut arguments: impl Iterator<Item = OsString>,
@@ -456,7 +456,7 @@ impl Cursor<'_> {
         Answer { lead: String::new(), candidates, paths: "files" }
     }
 
-    /// The storage that is given, or else that of Git's configuration.
+    /// The storage that is given, or else the one in Git's configuration.
     fn opened(&self) -> Option<Storage> {
         let path = match self.given("storage") {
             Some(_) => self.dir("storage"),

@@ -77,7 +77,7 @@ impl Tool for ExplainRuns {
     }
 }
 
-/// Prints the calls of which the storage could not be read.
+/// Prints the calls whose state could not be read from the storage.
 fn print_failures(evaluation: &Evaluation) {
     let mut failures = Failures::default();
     for (call, _) in evaluation.plan.calls() {

@@ -138,7 +138,7 @@ fn examples_of(name: &str) -> Option<&'static CommandExamples> {
     EXAMPLES.iter().find(|it| it.command == name)
 }
 
-/// Returns a program whose long help ends with examples, and that of its commands.
+/// Returns a program whose long help ends with examples, as does the help of its commands.
 pub(super) fn with_examples(mut program: Command) -> Command {
     program.build();
     let program = program.mut_subcommands(with_examples);
@@ -302,7 +302,7 @@ examples! {
     ] see ["completions"];
 }
 
-/// Writes the page of a program and those of its commands into a directory.
+/// Writes the pages of a program and of its commands into a directory.
 ///
 /// # Errors
 ///

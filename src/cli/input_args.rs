@@ -413,7 +413,7 @@ impl PointArgs {
         self.points.iter().map(|path| PointsFile::read(path)).collect()
     }
 
-    /// Returns the factors of the points of a task in a directory; there are none without these options. `files` are those of
+    /// Returns the factors of the points of a task in a directory; there are none without these options. `files` come from
     /// [`Self::read`].
     pub(super) fn factors(
         &self,

@@ -28,10 +28,10 @@ use ce_storage::Storage;
 /// The greatest number of shapes that are drawn: more cannot be read.
 const SHAPES: usize = 1500;
 
-/// At most so many bytes of all logs are on a page.
+/// The largest number of bytes of all logs on a page.
 const ALL_LOGS: u64 = 16 << 20;
 
-/// At most so many tables, and so many outputs, are on a page.
+/// The largest number of tables, and of outputs, on a page.
 const RESULTS: usize = 500;
 
 /// Write a page about a task, some results or a whole storage: one HTML file for any browser

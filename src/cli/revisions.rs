@@ -1,5 +1,5 @@
 //! Commands about revisions: `ce diff` compares two versions of a task, `ce bisect` finds the commit that changed an output, `ce commits` lists
-//! those of a repository.
+//! the commits of a repository.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, Write};
@@ -87,7 +87,7 @@ missing, 5 the storage could not be read or written, 130 interrupted (143: by SI
 #[derive(Clone, Debug)]
 struct RevisionRange(pub(super) String, pub(super) Option<String>);
 
-/// Parses `REV1..REV2`, of which each may be left out for HEAD, or `REV1`. A path is neither, even one with `..` in it.
+/// Parses `REV1..REV2`, where each may be left out for HEAD, or `REV1`. A path is neither, even one with `..` in it.
 fn versions(text: &str) -> Result<RevisionRange, String> {
     if Path::new(text).components().any(|part| !matches!(part, Component::Normal(_))) {
         return Err("it is a path; write a revision or REV1..REV2 here".to_owned());
@@ -283,7 +283,7 @@ fn print_step(step: BisectStep<'_>) {
 }
 
 impl Bisect {
-    /// Prints the commits of which one is the first bad one.
+    /// Prints the candidates for the first bad commit.
     fn print_suspects(&self, suspects: &[&Commit], out: &mut dyn Write) -> Result<Exit, Error> {
         let certain = suspects.len() == 1;
         for commit in suspects {

@@ -295,7 +295,7 @@ impl Run {
         Ok(options)
     }
 
-    /// Whether the storage may be another one than the repository has used at its path. A job has that of the run that has submitted it.
+    /// Whether the storage may be another one than the repository has used at its path. A job has the storage of the run that submitted it.
     fn accepts_new(&self, is_configured: bool) -> bool {
         self.as_job.is_none() && self.new_storage.is_accepted(is_configured)
     }
@@ -780,7 +780,7 @@ fn end_job(
     if !is_to_be_handed_over(&end) {
         return end;
     }
-    // The output of this job belongs before that of the next one.
+    // The output of this job belongs before the output of the next one.
     out.flush().map_err(OutputError)?;
     let arguments: Vec<OsString> = env::args_os().skip(1).collect();
     let directory = env::current_dir().map_err(BeginError::new)?;

@@ -21,7 +21,7 @@ pub(super) enum PlaceError {
     /// No results repository was named.
     #[error("no repository is given, and Git's configuration has no compeval.results")]
     NoResults,
-    /// The storage is the user's, and the repository that of the task's authors.
+    /// The storage is the user's, and the repository belongs to the task's authors.
     #[error("the storage {} is yours, and the file {file} of the task names the results {results}", storage.display())]
     Mixed {
         /// The storage of the configuration.
@@ -107,7 +107,7 @@ pub(super) fn storage_around(path: &Path) -> Result<PathBuf, Error> {
     }
 }
 
-/// Whether a path is that of a storage.
+/// Whether a path leads to a storage.
 pub(super) fn is_storage(path: &Path) -> bool {
     matches!(Site::inspect(path), Ok(Site::Storage))
 }

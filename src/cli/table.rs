@@ -190,7 +190,7 @@ impl SweepArgs {
         Ok((evaluation, table))
     }
 
-    /// The tables at two commits, of which the older one comes first.
+    /// The tables at two commits, the older one first.
     pub(super) fn tables(
         &self,
         dir: &Path,

@@ -67,7 +67,7 @@ impl Tool for Init {
     }
 }
 
-/// Returns the steps that remain to be done with a new task of which the workflow is directories.
+/// Returns the steps that remain to be done with a new task whose workflow is in directories.
 fn steps_with_directories(dir: &Path, computation: Option<&ComputationName>) -> Vec<String> {
     let mut next = Vec::new();
     match computation {

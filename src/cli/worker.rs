@@ -127,7 +127,7 @@ impl Tool for Serve {
     }
 }
 
-/// Reads a user id, or asks the system for that of a name, wherever it keeps its users.
+/// Reads a user id, or asks the system for the id of a name, wherever it keeps its users.
 fn user_id(text: &str) -> Result<u32, String> {
     if let Ok(id) = text.parse() {
         return Ok(id);
