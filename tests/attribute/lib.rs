@@ -57,7 +57,7 @@ pub fn test(_: TokenStream, item: TokenStream) -> TokenStream {
     function
 }
 
-/// Returns the first literal in an attribute as it is written: that of `= ".."` or `(expected = "..")`.
+/// Returns the first literal in an attribute as it is written: in `= ".."` or `(expected = "..")`.
 fn text_in(group: &Group) -> String {
     let texts = group.stream().into_iter().find_map(|token| match token {
         TokenTree::Literal(literal) => Some(literal.to_string()),

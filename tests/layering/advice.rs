@@ -135,7 +135,7 @@ fn is_type(token: Option<&TokenTree>) -> bool {
     ident(token).is_some_and(|name| name.starts_with(char::is_uppercase))
 }
 
-/// The functions that are called, but for those of types; methods begin with a dot.
+/// The functions that are called, without functions of types; methods begin with a dot.
 fn calls(tokens: &[TokenTree]) -> Vec<String> {
     let mut found = Vec::new();
     for (at, token) in tokens.iter().enumerate() {

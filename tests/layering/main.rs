@@ -30,7 +30,7 @@ fn sources(dir: &str) -> BTreeMap<String, String> {
     files.map(|file| (name(file.path()), fs::read_to_string(file.path()).unwrap())).collect()
 }
 
-/// The directories of the crates' sources: that of the package at the root comes first.
+/// The directories of the crates' sources; the package at the root comes first.
 fn crate_directories() -> Vec<String> {
     let crates = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("crates")).unwrap();
     let names = crates.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -40,7 +40,7 @@ fn crate_directories() -> Vec<String> {
     names
 }
 
-/// All Rust files of the programs: those of the package at the root by their names below `src`, and those of a crate below its name.
+/// All Rust files of the programs: files of the package at the root by their names below `src`, files of a crate below its name.
 fn program() -> BTreeMap<String, String> {
     let mut files = BTreeMap::new();
     for dir in crate_directories() {

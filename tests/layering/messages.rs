@@ -24,7 +24,7 @@ const WITHOUT_ADVICE: [(&str, &str); 7] = [
     ("cannot write the record …", "a record is always JSON, so this is an error of the program"),
 ];
 
-/// Texts that are parts of other messages, and of which. It only gets shorter.
+/// Texts that are parts of other messages, and these messages. It only gets shorter.
 const PARTS: [(&str, &str); 8] = [
     ("does not exist", "\"… … in the commit … of the repository …\""),
     ("delete anything beside", "\"cannot … …\" of the storage"),

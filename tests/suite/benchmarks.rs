@@ -103,7 +103,7 @@ fn two_versions_of_a_table_are_joined_by_benchmarks() {
     };
     assert_eq!([of("new", "old"), of("new", "new")], [0, 14]);
     assert_eq!([of("fast", "old"), of("fast", "new")], [13, 0]);
-    // Slow ones are the same in all rows but those of the replicate that failed.
+    // Slow ones are the same in all rows except the failed replicate's.
     assert_eq!([of("slow", "old"), of("slow", "new")], [0, 1]);
 }
 

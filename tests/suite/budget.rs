@@ -1,7 +1,7 @@
 //! The budget of a call in system calls, so that a change that adds one to each call is seen.
 //!
 //! `strace` counts what the program does, with its threads and launchers: each process until it becomes a computation. Two sizes of
-//! the same task are evaluated, and the difference is divided by that of their calls, so that what happens once does not count. The
+//! the same task are evaluated, and the difference is divided by the difference of their calls, so that what happens once does not count. The
 //! calls are a chain, so that there is one at a time. System calls that only wait, and those that report, are not counted: their
 //! number depends on when threads get their turns. Nor are those that close something as the last action of a thread: the program
 //! may end before.
@@ -71,7 +71,7 @@ const fn class(name: &'static str, budget: [u32; WAYS.len()], calls: &'static st
 /// close and a list. An isolated call has a second lease instead of the first look. Without that, runs at two commits execute it twice. Its
 /// launcher reads three numbers that say whether anything was made in the IPC namespace, and talks to the process that starts it. Its two directories and
 /// its log are new ones, so nothing of the one before it can be seen there: 5 removals, a change, and 4 more mounts. Each mount of it
-/// is kept apart from those of the host, which is another 5 calls.
+/// is kept apart from the host's, which is another 5 calls.
 ///
 /// What a call makes is in a private directory until it is sealed: a rename, and an `ioctl` and a change for each output.
 #[rustfmt::skip]
@@ -98,7 +98,7 @@ const CLASSES: [Class; 14] = [
 /// The programs as which this one is executed; every other program of a process is a computation.
 const OWN: [&str; 3] = ["/ce-run\"", "/ce\"", "\"/proc/self/exe\""];
 
-/// A chain of so many calls, each of which adds to what it reads.
+/// A chain of this number of calls, each of which adds to what it reads.
 pub(crate) fn chain(calls: usize) -> Lab {
     let script = r#"read -r text <"$1"; echo "$text." >"$2""#;
     let mut lab =
@@ -123,7 +123,7 @@ pub(crate) fn chain(calls: usize) -> Lab {
     lab
 }
 
-/// A task whose calls read so many files of the task.
+/// A task whose calls read this number of files of the task.
 fn reading(files: usize) -> Lab {
     let path = |number: usize| format!("data/{number}");
     let call = |mut inputs: Vec<String>| {

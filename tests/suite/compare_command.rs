@@ -7,7 +7,7 @@ use crate::program::Ran;
 use crate::sweeps::sweep;
 use crate::terminal::{Shown, Terminal};
 
-/// Values of two sides, of which the new one is less.
+/// Values of two sides; the new one is less.
 const OLD: &str = "1726 1723 1707 1707 1713 1729 1736 1707 1705 1774";
 const NEW: &str = "1423 1416 1411 1413 1412 1426 1422 1424 1447 1425";
 

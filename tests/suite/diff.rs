@@ -10,7 +10,7 @@ use crate::program::Ran;
 const TASK: &str = "Inputs: 'x', 'y'\n(add (mul INPUT('x') INPUT('y'))[0] (divmod INPUT('x') \
                     INPUT('y'))[1])[0]";
 
-/// A task of which the second commit has another `mul`.
+/// A task whose second commit has another `mul`.
 fn lab() -> Lab {
     Lab::task(TASK)
         .commit()

@@ -138,7 +138,7 @@ fn is_short_id(text: &str) -> bool {
     text.len() == 12 && text.bytes().all(|c| c.is_ascii_hexdigit())
 }
 
-/// Whether the lines are the expected ones, of which `...` stands for any.
+/// Whether the lines are the expected ones, where `...` stands for any lines.
 fn agree(expected: &[String], printed: &[String]) -> bool {
     match expected.split_first() {
         None => printed.is_empty(),
@@ -198,7 +198,7 @@ fn git(dir: &Path, arguments: &[&str]) {
 struct Outcome {
     /// The differences.
     wrong: Vec<String>,
-    /// The requirements that were missing, for lack of which steps were left out.
+    /// The missing requirements, for lack of which steps were left out.
     lacks: BTreeSet<Lack>,
     left_out: Option<String>,
 }
@@ -268,7 +268,7 @@ fn execute(document: &Path, prepared: &Path, ci: &str) -> Outcome {
     Outcome { wrong, lacks, left_out: (count > 0).then(part) }
 }
 
-/// Executes the blocks of the documents of which a command needs a program that not every machine has, or of all others.
+/// Executes the blocks of the documents that need a program that not every machine has, or all others.
 fn execute_all(need_programs: bool) {
     let ci = fs::read_to_string(root().join(".ci/run")).unwrap();
     let is_chosen = |document: &PathBuf| {

@@ -45,7 +45,7 @@ pub(crate) fn command(example: &Path) -> String {
     command.unwrap().replace("STORAGE", "../storage")
 }
 
-/// The programs that a text needs: those that it names, and those of the examples and the computations that it names.
+/// The programs that a text needs: the ones that it names, and the needs of the examples and the computations that it names.
 pub(crate) fn programs_of(text: &str) -> Vec<&'static str> {
     let project = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut text = text.to_owned();

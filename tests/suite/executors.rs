@@ -51,7 +51,7 @@ impl Later {
         self.held.lock().unwrap()
     }
 
-    /// Evaluates with two workers. Meanwhile one other thread waits for so many submissions, and then
+    /// Evaluates with two workers. Meanwhile one other thread waits for this number of submissions, and then
     /// for at least one, and completes the latest.
     fn evaluate(
         &self,

@@ -1,7 +1,7 @@
 //! The storage under faults: any operation of it fails, or the process dies there.
 //!
 //! The computation `twins` makes two outputs that are equal, and different each time; `same`
-//! refuses inputs that differ. So outputs of two executions are never taken for those of one.
+//! refuses inputs that differ. So outputs of two executions are never taken for outputs of one.
 //!
 //! The usual form takes some of the operations, so that the tests together take each. A longer form takes each in each
 //! test, and kills more often: `CE_KILLS=300 cargo test --test suite faults`.

@@ -91,7 +91,7 @@ pub(crate) fn workflow(random: &mut Random) -> Expression {
 }
 
 impl Generator<'_> {
-    /// An expression that passes up so many files at most, and how many it does.
+    /// An expression that passes up at most this number of files, and how many it does.
     fn expression(&mut self, most: usize) -> (NodeId, usize) {
         let again: Vec<_> =
             self.known.iter().copied().filter(|(_, width)| *width <= most).collect();
@@ -110,7 +110,7 @@ impl Generator<'_> {
         }
     }
 
-    /// Several expressions, which pass up so many files at most together.
+    /// Several expressions, which together pass up at most this number of files.
     fn all(&mut self, most: usize) -> (NodeId, usize) {
         let (mut inputs, mut width) = (Vec::new(), 0);
         while inputs.is_empty() || width < most && self.random.below(3) > 0 {

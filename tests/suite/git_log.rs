@@ -25,7 +25,7 @@ fn id(text: &str) -> ObjectId {
     text.trim().parse().unwrap()
 }
 
-/// A history of which commits have up to two parents, as `git fast-import` reads it.
+/// A history whose commits have up to two parents, as `git fast-import` reads it.
 pub(crate) fn history(random: &mut Random, commits: u32) -> String {
     let mut text = String::new();
     for number in 1..=commits {

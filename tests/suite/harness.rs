@@ -1,8 +1,8 @@
-//! The harness of this suite: that of the compiler as `libtest-mimic` has it, where a test can be skipped.
+//! The harness of this suite: the compiler's as `libtest-mimic` has it, where a test can be skipped.
 //!
 //! A test is a function with `#[test]`, as everywhere; `tests/attribute` registers it. Each runs in a thread of its own, which
 //! has its name. What it prints with `print`, and its panics, are shown if it fails. `CE_TESTS_TIMES` names a file to which
-//! each test adds the seconds that it took, and those of processors; these are its own with `--test-threads=1` only.
+//! each test adds the seconds that it took, and the seconds of processors; these are its own with `--test-threads=1` only.
 
 use std::any::Any;
 use std::backtrace::{Backtrace, BacktraceStatus};

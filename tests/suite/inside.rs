@@ -81,7 +81,7 @@ impl World {
         Self { task, plan, storage, inputs, durability: Durability::Unsynced }
     }
 
-    /// Evaluates it with so many threads.
+    /// Evaluates it with this number of threads.
     pub(crate) fn run(&self, jobs: usize) -> Evaluated {
         self.run_and(jobs, || ())
     }

@@ -250,7 +250,7 @@ fn calls_are_listed_and_filtered() {
     assert_eq!(arith.ce(&["log", "nowhere"]).code, 5);
 }
 
-/// Returns the lines of the log on a terminal with so many columns, with a pager or another variable of the environment.
+/// Returns the lines of the log on a terminal with this number of columns, with a pager or another variable of the environment.
 fn at_terminal(
     lab: &Lab,
     columns: u16,

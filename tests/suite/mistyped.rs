@@ -1,4 +1,4 @@
-//! A storage whose path is mistyped: only `ce run` makes one, and what is none is not taken for one. And options that are none.
+//! A storage whose path is mistyped: only `ce run` makes one, and nothing else is taken for one. And mistyped options.
 
 use std::fs;
 

@@ -133,7 +133,7 @@ pub(crate) fn lacks_for(part: String, lacks: BTreeSet<Lack>) {
     });
 }
 
-/// Returns those of the programs that are not there.
+/// Returns the programs that are missing.
 #[track_caller]
 pub(crate) fn lacking(programs: &[&str]) -> BTreeSet<Lack> {
     let unknown = programs.iter().find(|name| Lack::from_name(name).packages.is_empty());

@@ -200,7 +200,7 @@ fn the_library_may_be_a_submodule_or_a_link() {
     lab.ce_run(&["--no-sync", "--at", "HEAD", "--force", &call(&lab)]).exit(0);
 }
 
-/// A laboratory of which `mul` was executed at another commit than now, with another file.
+/// A laboratory whose `mul` was executed at another commit than now, with another file.
 fn changed() -> Lab {
     let lab = lab().commit();
     lab.ce_run(&["--no-sync"]).exit(0);

@@ -40,7 +40,7 @@ fn a_call_is_named_by_its_computation_or_by_its_labels() {
     let lab = lab();
     run(&lab, &["--only", "left"]).exit(0).called(vec!["mul"]).prints("only/left.txt");
     assert!(!lab.storage().iter().any(|name| name.starts_with("t_") || name.starts_with("tables")));
-    // The computation is that of two nodes: one is in the body of the sweep.
+    // Two nodes have the computation: one is in the body of the sweep.
     let ran = run(&lab, &["--only", "mul"]).exit(0).called(vec!["mul", "mul", "mul"]);
     ran.prints("only/mul.txt");
     run(&lab, &["--only", "right/table"]).exit(0).called(vec!["divmod", "divmod", "divmod"]);

@@ -195,7 +195,7 @@ fn a_task_may_name_its_storage_and_its_results() {
     pulled.says("made a new storage at ../in/results").says("the file .compeval of the task names");
     ce(&lab, "task/notes", &["log"]).exit(0).shows("  add  ");
     ce(&lab, "task/notes", &["pull", "../typed", "../../results.git"]).exit(0).says("you named");
-    // The user's own storage, with results of many tasks, takes those of this one only if it is typed.
+    // The user's own storage, with results of many tasks, takes results of this one only if it is typed.
     lab.git("task", &["config", "compeval.storage", "../mine"]);
     for command in ["pull", "push"] {
         let mixed = ce(&lab, "task", &[command]).exit(2);

@@ -32,7 +32,7 @@ impl Drop for Case {
     }
 }
 
-/// Tries something on so many workflows.
+/// Tries something on this number of workflows.
 fn try_on(count: u64, property: impl Fn(&Lab, &Expression, &mut Random)) {
     let lab = generator::lab();
     for seed in generator::seeds(count) {

@@ -14,7 +14,7 @@ fn gc<'a>(lab: &'a Lab, arguments: &[&str]) -> Ran<'a> {
     lab.run("ce", &[&["gc"], arguments, &["../storage"]].concat())
 }
 
-/// A laboratory with two repositories, `task` and `other`, of which tasks were evaluated: `other`
+/// A laboratory with two repositories, `task` and `other`, whose tasks were evaluated: `other`
 /// makes a sum of its own.
 fn two() -> Lab {
     let lab = Lab::task(TASK).commit();

@@ -99,7 +99,7 @@ fn tree(repository: &gix::Repository, dir: &Path) -> gix::ObjectId {
     repository.write_object(tree).unwrap().detach()
 }
 
-/// Writes trees one in the other, so many, each with these files, and in the innermost one a tree
+/// Writes this number of nested trees, each with these files, and in the innermost one a tree
 /// that is there; returns the outermost.
 pub(crate) fn nest(
     dir: &Path,

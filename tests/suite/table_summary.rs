@@ -106,7 +106,7 @@ fn a_call_with_several_rows_has_all_its_values() {
     assert_eq!([first, second].each_ref().map(median), [json!(1), json!(2)]);
 }
 
-/// A name like that of a commit: the later, the less.
+/// A name like a commit's: the later, the less.
 fn commit(at: usize) -> String {
     format!("{:08x}{:032x}", 0xabc0_0000_usize - at, 0)
 }

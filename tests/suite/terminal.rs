@@ -36,7 +36,7 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    /// Starts a program at a terminal with so many columns.
+    /// Starts a program at a terminal with this number of columns.
     pub(crate) fn start(command: &Command, columns: u16, shown: Shown) -> Self {
         Self::start_through(&["setsid", "--ctty"], command, columns, shown)
     }
@@ -169,7 +169,7 @@ pub(crate) fn gone() -> OwnedFd {
     open_pair().1
 }
 
-/// The lines that a terminal with so many columns has shown, one after the other, without colours and without empty lines. A
+/// The lines that a terminal with this number of columns has shown, one after the other, without colours and without empty lines. A
 /// longer line goes on in the next one.
 pub(crate) fn lines(text: &str, columns: usize) -> Vec<String> {
     let mut plain = String::new();

@@ -71,7 +71,7 @@ fn nothing_is_told_twice_or_never_wherever_it_is_stopped() {
     assert!(found.err.starts_with("ce: there is no record c_mul/nowhere\n  try: "), "{found:?}");
 }
 
-/// Damages a file, and makes that of the next record so large that nobody sees its end.
+/// Damages a file, and makes the next record's file so large that nobody sees its end.
 fn endless() -> Arith {
     let arith = Arith::evaluated();
     arith.overwrite(&arith.path(REMAINDER), "3\n");

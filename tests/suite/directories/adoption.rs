@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use super::{is_sound, made_by, output, records, stored, values};
 use crate::lab::{Lab, settle};
 
-/// A laboratory with a directory of which the record is gone.
+/// A laboratory with a directory whose record is gone.
 fn unrecorded() -> Lab {
     let lab = made_by(r#"mkdir "$2/empty"; cp "$1" "$2/f""#).commit();
     lab.ce_run(&[]).exit(0).called(vec!["make"]);

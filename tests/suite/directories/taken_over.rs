@@ -154,7 +154,7 @@ fn a_collection_keeps_the_maker_of_what_it_keeps() {
     lab.ce_run(&[]).exit(0).says("2 computed");
 }
 
-/// The commit of the maker is forgotten, that of the link is not.
+/// The commit of the maker is forgotten, the commit of the link is not.
 #[test]
 fn a_collection_keeps_the_maker_of_a_commit_that_is_reached() {
     let Some(lab) = evaluated() else { return };

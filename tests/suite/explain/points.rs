@@ -66,7 +66,7 @@ fn an_unknown_value_is_not_reported_as_damage() {
     assert_eq!((&told[0]["cause"], &told[0]["calls"]), (&json!("never_computed"), &json!(1)));
 }
 
-/// A sweep over `n`, of which 2 fails, after a run. Its table is the input of a call.
+/// A sweep over `n` after a run; the point 2 fails. Its table is the input of a call.
 fn with_failures(sheet: &str) -> Lab {
     let text = "(fin SWEEP(:body (next (bad INPUT('n'))) :points OWN('n.tsv') :allow-failed))";
     let lab = Lab::task(text)

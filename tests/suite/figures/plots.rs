@@ -52,7 +52,7 @@ pub(super) fn notes(said: &[String], text: &str) {
     assert!(said.join(" ").contains(text), "no {text:?} in {said:#?}");
 }
 
-/// A raw table: so many replicates of some sizes by some threads.
+/// A raw table: this number of replicates of some sizes by some threads.
 pub(super) fn measurements(replicates: u32) -> String {
     let mut rows = String::new();
     for (threads, replicate) in [1, 2, 4].iter().flat_map(|n| (0..replicates).map(move |r| (n, r)))

@@ -164,7 +164,7 @@ fn oracle(dir: &Path, rev: &str) -> Option<String> {
     let commit = |rev: &str| verify(&format!("{rev}^{{commit}}"));
     match verify(rev) {
         Some(id) => commit(&id),
-        // The first digits of a commit's id may be those of a file's, too.
+        // The first digits of a commit's id may begin a file's id, too.
         None if rev.bytes().all(|byte| byte.is_ascii_hexdigit()) => commit(rev),
         None => None,
     }

@@ -1,4 +1,4 @@
-//! The uncommitted changes are those of `git status`.
+//! The uncommitted changes agree with `git status`.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -50,7 +50,7 @@ fn commit(world: &World) {
     }
 }
 
-/// A world of which all is committed but what is ignored.
+/// A world in which all but ignored files are committed.
 fn committed(random: &mut Random) -> World {
     let mut world = World::new();
     for dir in world.repositories() {

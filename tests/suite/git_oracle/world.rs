@@ -95,7 +95,7 @@ impl World {
         self.root().join("settings")
     }
 
-    /// Adds settings to those of all three repositories, in place of those that were added before.
+    /// Adds settings to all three repositories, in place of the settings that were added before.
     pub(super) fn set(&self, settings: &str) {
         fs::write(self.settings(), settings).unwrap();
     }

@@ -10,7 +10,7 @@ use crate::lab::Lab;
 const TASK: &str = "Inputs: 'x', 'y'\n(mul INPUT('x') INPUT('y'))[0]";
 const NAME: &str = "ad48103e4fc7_5d9474c0309b";
 
-/// A laboratory with a result of which the record is gone.
+/// A laboratory with a result whose record is gone.
 fn unrecorded() -> Lab {
     let lab = Lab::task(TASK).commit();
     lab.ce_run(&["--no-sync"]).exit(0).called(vec!["mul"]);

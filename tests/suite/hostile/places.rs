@@ -216,7 +216,7 @@ fn betrayed(script: &str) -> Lab {
 #[test]
 fn a_stage_that_becomes_a_link_while_a_call_runs_leads_nowhere() {
     for script in [
-        // The directory that it works in, that of its own, its stage, the run's directory, and that of all runs.
+        // The directory that it works in, its own directory, its stage, the run's directory, and the directory of all runs.
         r#"rm -rf "$slot/work"; ln -s "$decoy" "$slot/work"; echo 1 >"$3""#,
         r#"rm -rf "$slot/out"; ln -s "$decoy" "$slot/out"; echo 1 >"$3""#,
         r#"mv "$slot" "$slot.old"; ln -s "$decoy" "$slot""#,

@@ -318,7 +318,7 @@ fn an_export_that_is_executed_is_out_of_reach_of_others() {
         if [ "$(cat "$1")" = 17 ]; then echo here >"$LAB_MEET"; read line <"$LAB_WAIT"; fi
         . "$(dirname "$0")/helper"
         { cat "$1"; echo $CODE; } >"$2""#;
-    // Where the user has no place for private files, that of temporary ones serves.
+    // Where the user has no place for private files, the place of temporary files serves.
     for has_home in [true, false] {
         let lab = Lab::task("Inputs: 'x'\n(code (code INPUT('x'))[0])[0]");
         let lab = lab.computation("code", "a", "b", script);

@@ -1,4 +1,4 @@
-//! The ends of isolated computations, of which nothing is left.
+//! The ends of isolated computations, which leave nothing.
 
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 

@@ -197,7 +197,7 @@ fn a_computation_is_seen_whichever_repository_holds_it() {
         }
         uncommitted("", script).commit_with(library).ce_run(&[]).exit(0);
     }
-    // One of its own, of which the task's knows a commit and nothing else.
+    // One of its own; the task's repository knows only its commit.
     let lab = uncommitted("", script);
     repository::commit(&lab.path("task/computations"), LAB, "computations\n");
     lab.commit().ce_run(&[]).exit(0);

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{ALWAYS, DEFINITIONS, file};
 
-/// The schemas of objects within a schema, by their places. What an object must be beside that is none.
+/// The schemas of objects within a schema, by their places. Other requirements on an object are not schemas.
 fn objects<'a>(schema: &'a Value, place: &str, found: &mut Vec<(String, &'a Value)>) {
     let Some(fields) = schema.as_object() else {
         let items = schema.as_array().into_iter().flatten().enumerate();

@@ -229,7 +229,7 @@ fn suspended(printed: &mut PrintedJson) {
     }
 }
 
-/// Whether another name may be in the object of this place: the names are those of users, or it is a record, to which later
+/// Whether another name may be in the object of this place: users choose the names, or it is a record, to which later
 /// versions may add.
 fn is_open(place: &str) -> bool {
     let maps = [

@@ -11,7 +11,7 @@ fn lab() -> Lab {
     Lab::task(TASK)
 }
 
-/// Runs the task, of which the result is that of the plain one, and nothing is said about it.
+/// Runs the task, which has the result of the plain one, without a message about it.
 #[track_caller]
 fn evaluates(lab: Lab) {
     let lab = lab.commit();

@@ -13,7 +13,7 @@ use crate::repository::{self, LAB};
 
 const NAME: &str = "tinputs/ad/48103e4fc7";
 
-/// A task of which one input is a literal: the files `kind` and `value` of its node.
+/// A task with one literal input: the files `kind` and `value` of its node.
 fn task(kind: &str, value: &str) -> Lab {
     let lab = Lab::task("Inputs: 'x'\n(add INPUT('x') INPUT('x'))[0]");
     lab.file("workflow/inputs/00-x/kind", kind).file("workflow/inputs/00-x/value", value)

@@ -139,7 +139,7 @@ impl<'a> Gluster<'a> {
         self.server = serve(self.place.path());
     }
 
-    /// The path of a file on the server's disk, of which no host has an old idea.
+    /// The path of a file on the server's disk, which no host has cached.
     pub(super) fn on_server(&self, name: &str) -> PathBuf {
         self.place.path().join("brick").join(name)
     }

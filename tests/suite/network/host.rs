@@ -55,7 +55,7 @@ pub(super) fn needs_mounts(programs: &[&str]) {
 }
 
 impl<'a> Host<'a> {
-    /// Starts a host that mounts something at `shared/` of the laboratory: a script of `sh` with its arguments, the last of which
+    /// Starts a host that mounts something at `shared/` of the laboratory: a script of `sh` with its arguments; the last one
     /// will be that directory.
     pub(super) fn start(lab: &'a Lab, name: &'static str, place: &Path, mount: &[&str]) -> Self {
         let mut keeper = Command::new(LEASHED[0]);

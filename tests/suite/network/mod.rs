@@ -88,7 +88,7 @@ fn executions(lab: &Lab, storage: &str) -> (usize, Vec<String>) {
     (calls.len(), twice.collect())
 }
 
-/// Waits until so many calls have begun.
+/// Waits until this number of calls have begun.
 fn await_calls(lab: &Lab, storage: &str, calls: usize) {
     while executions(lab, storage).0 < calls {
         thread::sleep(Duration::from_millis(5));

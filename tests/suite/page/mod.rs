@@ -38,7 +38,7 @@ fn data(lab: &Lab) -> Value {
     serde_json::from_str(&data_in(&page(lab))).unwrap()
 }
 
-/// A sweep of which two points of four fail, with a row for each.
+/// A sweep with four points, two of which fail, with a row for each.
 fn sweep() -> Lab {
     Lab::task("(divmod INPUT('x') INPUT('y'))[0]")
         .file("inputs", "")

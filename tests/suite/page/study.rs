@@ -11,7 +11,7 @@ use crate::program::Ran;
 use crate::repository::{self, LAB};
 use crate::shared;
 
-/// A study of two methods, of which one is slower, for two sizes. Its values are no times, so they are the same everywhere.
+/// A study of two methods, one of them slower, for two sizes. Its values are not times, so they are the same everywhere.
 const STUDY: &str = "# Is the slow method really slower?
 # It is tried eight times.
 Inputs: machine, data

@@ -19,7 +19,7 @@ use world::{May, Storage};
 
 use crate::harness;
 
-/// The storages from which runs begin: nothing, a result of which an output is lost or damaged,
+/// The storages from which runs begin: nothing, a result with a lost or damaged output,
 /// and an output without a record.
 fn beginnings() -> Vec<Storage> {
     let old = 3;

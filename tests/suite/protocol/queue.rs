@@ -143,7 +143,7 @@ impl State {
         next
     }
 
-    /// The run reads all answers, and delivers those of tickets that are open.
+    /// The run reads all answers, and delivers the answers to open tickets.
     fn read(&mut self) {
         for unread in &mut self.unread {
             for ticket in unread.drain(..) {

@@ -24,7 +24,7 @@ pub(super) fn asked(lab: &Lab) -> BTreeMap<String, Vec<String>> {
     asked
 }
 
-/// A task with so many calls that depend on nothing else, each with what it asks for.
+/// A task with independent calls, each with what it asks for.
 fn calls(asked: &[&str]) -> Lab {
     let names: Vec<String> = (0..asked.len()).map(|number| format!("c{number}")).collect();
     let arguments: String = names.iter().map(|name| format!(" ({name} INPUT('x'))[0]")).collect();

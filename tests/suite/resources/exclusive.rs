@@ -13,7 +13,7 @@ use super::beside;
 use crate::inside::{World, execute};
 use crate::lab::{Lab, Library};
 
-/// A task with so many calls that depend on nothing, and one that reads all of them. Every third one is exclusive.
+/// A task with this number of independent calls, and one that reads all of them. Every third one is exclusive.
 fn many(count: usize) -> Lab {
     let mut text = "Inputs: 'x'\n(all".to_owned();
     for number in 0..count {

@@ -26,7 +26,7 @@ fn lab_noting(noted: &str) -> Lab {
 }
 
 impl Lab {
-    /// An evaluation of another storage, of which the calls have this name in the notes.
+    /// An evaluation of another storage, whose calls have this name in the notes.
     fn run_as(&self, name: &str) -> Command {
         let mut command = self.command("ce-run");
         command.args([&format!("../storage-{name}"), "../data/x"]);

@@ -21,7 +21,7 @@ impl Lab {
         self.computation(name, "x", "y", &script)
     }
 
-    /// An evaluation of which calls are noted.
+    /// An evaluation that notes its calls.
     fn noted(&self, options: &[&str]) -> Command {
         let mut command = self.evaluation(options);
         command.env("LAB_NOTES", self.path("notes"));

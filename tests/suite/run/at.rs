@@ -199,7 +199,7 @@ fn outputs_of_a_job_that_is_done_are_told_without_a_look_at_its_workflow() {
     fs::rename(&away, &objects).unwrap();
     let other = lab.ce_run(&quiet).exit(0).called(vec!["add", "mul"]).stdout;
     assert_ne!(other, told);
-    // One of which an output is gone is not done.
+    // A job with a missing output is not done.
     let output = lab.path("task").join(other.trim());
     fs::remove_file(&output).unwrap();
     assert_eq!(lab.ce_run(&quiet).exit(0).called(vec!["add"]).stdout, other);

@@ -75,7 +75,7 @@ fn an_object_under_the_id_of_another_one_is_not_loaded() {
                 .says(&format!("the object {id} in "))
                 .says(" is damaged");
         }
-        // It needs the files that say what a run would use: those of the workflow.
+        // It needs the files that say what a run would use: the workflow's.
         let needed = !old.starts_with("computations/");
         lab.run("ce", &["gc", "--keep=.", "../storage"]).exit(if needed { 2 } else { 0 });
     }

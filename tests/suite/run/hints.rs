@@ -27,7 +27,7 @@ fn hint_of(lab: &Lab, ran: &Ran<'_>) -> Option<String> {
     hints.into_iter().next()
 }
 
-/// Hints with and without isolation. The first is that of an unisolated computation where nothing
+/// Hints with and without isolation. The first is the hint of an unisolated computation where nothing
 /// can be isolated.
 #[track_caller]
 fn both(make: impl Fn() -> Lab) -> [Option<String>; 2] {

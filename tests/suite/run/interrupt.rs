@@ -10,7 +10,7 @@ use crate::fifo::{Fifo, Never};
 use crate::lab::Lab;
 use crate::program::{Ran, Running};
 
-/// A task of which one call says that it runs and then waits for ever, unless nobody wants it to.
+/// A task with a call that says that it runs and then waits for ever, unless nobody wants it to.
 fn lab(before: &str) -> Lab {
     let script = r#"BEFORE
         if [ "${LAB_WAIT-}" ]; then

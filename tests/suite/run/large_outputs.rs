@@ -82,7 +82,7 @@ fn holes_of_a_copied_output_stay_holes() {
     }
 }
 
-/// An evaluation whose files may have at most so many blocks of 512 bytes.
+/// An evaluation whose files may have at most this number of blocks of 512 bytes.
 fn limited(lab: &Lab) -> Ran<'_> {
     let limit = ["sh", "-c", "ulimit -f 64; exec \"$@\"", "sh"];
     lab.finish(&mut through(&limit, &lab.evaluation(&["--no-sync"])))

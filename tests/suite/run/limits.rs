@@ -49,7 +49,7 @@ fn vanishes<'a>(lab: &'a Lab, act: &str, options: &[&str]) -> Ran<'a> {
     has_vanished(ran)
 }
 
-/// A run of which the third call does something.
+/// A run whose third call does something.
 fn vanishing(lab: &Lab, act: &str, options: &[&str]) -> Command {
     let mut command = lab.evaluation(options);
     let act = format!("case $0 in */part3/exec) {act};; esac");
@@ -197,7 +197,7 @@ fn a_record_that_may_not_be_read_holds_nothing_else_up() {
     }
 }
 
-/// A storage whose path has so many bytes.
+/// A storage whose path has this number of bytes.
 fn deep(lab: &Lab, length: usize) -> PathBuf {
     let mut path = lab.path("deep");
     while let left @ 1.. = length.saturating_sub(path.as_os_str().len() + 1) {
@@ -208,7 +208,7 @@ fn deep(lab: &Lab, length: usize) -> PathBuf {
     path
 }
 
-/// Runs with a storage whose path has so many bytes.
+/// Runs with a storage whose path has this number of bytes.
 fn run_deep(lab: &Lab, length: usize) -> Ran<'_> {
     let storage = deep(lab, length);
     // One whose own path is too long is not made here, either.

@@ -143,7 +143,7 @@ fn looking_starts_nothing() {
     }
 }
 
-/// A laboratory of which Git filters a file: what it records says `old`, and what is checked out
+/// A laboratory with a file that Git filters: what it records says `old`, and what is checked out
 /// `new`.
 fn filtered(lab: Lab, file: &str) -> Lab {
     let lab = lab.file(".gitattributes", format!("{file} filter=word\n"));
@@ -178,7 +178,7 @@ fn settle(lab: &Lab) {
     lab.git("task", &["status"]);
 }
 
-/// A task of which the only computation tells what word is in its own `exec`.
+/// A task whose only computation tells what word is in its own `exec`.
 fn word() -> Lab {
     let lab = Lab::task("Inputs: 'x'\n(word INPUT('x'))[0]");
     lab.computation("word", "a", "b", r#"echo old >"$2"; cat "$1" >>"$2""#)

@@ -12,7 +12,7 @@ const OTHER: &str = "input 27966124\n";
 const X: &str = "ad48103e4fc7";
 const Y: &str = "5d9474c0309b";
 
-/// A task that calls one computation with so many inputs.
+/// A task that calls one computation with this number of inputs.
 fn many(count: usize) -> Lab {
     let arguments = ["INPUT('x')", "INPUT('y')"].into_iter().cycle().take(count);
     let arguments: Vec<&str> = arguments.collect();

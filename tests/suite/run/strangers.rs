@@ -78,7 +78,7 @@ fn has_failure(lab: &Lab) -> bool {
     lab.storage().iter().any(|name| name.contains("/failed"))
 }
 
-/// A task of two calls, of which the first one waits when it is executed for the first time.
+/// A task of two calls. The first one waits when it is executed for the first time.
 fn waiting() -> (Lab, Fifo, Never) {
     let lab = Lab::task("Inputs: 'x'\n(copy (wait INPUT('x'))[0])[0]");
     let place = lab.path("").display().to_string();
@@ -177,7 +177,7 @@ fn at_operation(at: usize, target: Target, signal: Signal) {
     faults::recovers(&lab, &what);
 }
 
-/// The first operations of a run, which are those of its two calls.
+/// The first operations of a run, which belong to its two calls.
 const OPERATIONS: usize = 140;
 
 /// A longer form takes each operation: `CE_KILLS=1 cargo test --test suite strangers`.

@@ -9,7 +9,7 @@ use crate::terminal::{Shown, Terminal, lines};
 /// A label that does not fit into 40 columns beside the time.
 const LABEL: &str = "a-label-that-is-longer-than-forty-columns-are";
 
-/// A sum of a product and of a call that waits, of which the labels are long.
+/// A sum of a product and of a call that waits, with long labels.
 fn lab() -> Lab {
     let wait = r#"exec 3>"$LAB_MEET"; echo here >&3; cat "$LAB_WAIT"; cat "$1" >"$2""#;
     Lab::task("Inputs: 'x', 'y'\n(add (mul INPUT('x') INPUT('y'))[0] (wait INPUT('x'))[0])[0]")
@@ -117,7 +117,7 @@ fn the_progress_counts_no_call_that_reads_a_partial_table() {
     let count = "wc -l <\"$1\" >\"$2\"";
     let rows = "printf 'a\\n1\\n' >\"$2\"";
     let wait = r#"exec 3>"$LAB_MEET"; echo here >&3; cat "$LAB_WAIT"; cat "$1" >"$2""#;
-    // The gathering call of a sweep with computed points comes before those of its body.
+    // The gathering call of a sweep with computed points comes before the calls of its body.
     let outer = "inputs/01-count/inputs/00-outer";
     let inner = format!("{outer}/inputs/00-count/inputs/00-inner");
     let lab = Lab::task("Inputs: 'x', 'y'\n(add INPUT('x') INPUT('y'))[0]")

@@ -157,7 +157,7 @@ fn the_job_of_a_task_that_is_not_committed_is_not_kept() {
         .says("the task: has uncommitted changes: workflow/inputs/01-x/value");
 }
 
-/// A task of which an input stands elsewhere, and the name of the other one.
+/// A task with an input that stands elsewhere, and the name of the other one.
 fn linked() -> Lab {
     let lab = Lab::task(TASK).without("workflow/inputs/01-x");
     let lab = lab.file("shared/x/kind", "input\n").file("shared/x/value", "x\n");

@@ -239,7 +239,7 @@ fn a_revoked_call_is_not_taken_and_named_where_it_is() {
     pull(&lab, &["--json"], "before").exit(1).shows(r#""reason":"a disk was full""#);
     let shown = lab.run("ce", &["show", "../before", &format!("../before/{call}")]).exit(0);
     shown.shows("  revoked      a disk was full\n");
-    // Another result under that name is none of what is revoked.
+    // Another result under that name is not revoked.
     salt(&lab, "salt\n");
     evaluate(&lab, "other").exit(0);
     let told = pull(&lab, &[], "other").exit(1);

@@ -32,7 +32,7 @@ pub(crate) fn chain() -> Lab {
     lab
 }
 
-/// The same chain, of which everything was executed.
+/// The same chain, completely executed.
 pub(crate) fn executed() -> Lab {
     let lab = chain();
     lab.ce_run(&[]).exit(0).called(vec!["first", "mix", "second", "third"]);

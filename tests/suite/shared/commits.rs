@@ -7,7 +7,7 @@ use super::{cloned, evaluate, pull, push, repository};
 use crate::isolation;
 use crate::lab::Lab;
 
-/// Two calls that were executed in isolation and pushed, of which the first one makes a directory, and one more commit.
+/// Two calls that were executed in isolation and pushed, and one more commit. The first call makes a directory.
 fn next() -> Lab {
     let mut lab = Lab::task("Inputs: 'x'\n(read (make INPUT('x'))[0])[0]")
         .computation("make", "a", "tree/", r#"mkdir "$2/d"; cp "$1" "$2/d/f""#)
@@ -22,7 +22,7 @@ fn next() -> Lab {
     lab.file("README", "more\n").commit_again()
 }
 
-/// The output of a computation that is a link to that of another commit.
+/// The output of a computation that is a link to the output at another commit.
 fn link(computation: &Path) -> Option<PathBuf> {
     let all = walkdir::WalkDir::new(computation).into_iter().map(Result::unwrap);
     all.map(|it| it.path().to_owned()).find(|path| path.is_symlink())

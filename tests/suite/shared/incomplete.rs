@@ -74,7 +74,7 @@ fn gits(lab: &Lab) -> [CountingGit; 2] {
     [CountingGit::new(lab, "new-git", false), CountingGit::new(lab, "old-git", true)]
 }
 
-/// Results of two pushes in results.git, in the storage of which a third is new.
+/// Results of two pushes in results.git, and a third one that only its storage has.
 fn results() -> Lab {
     let lab = lab();
     for text in ["x", "y", "z"] {

@@ -95,7 +95,7 @@ fn directories_go_along_as_archives_and_a_clone_unpacks_them() {
     assert_eq!(archives(&lab, "others.git"), archives(&lab, "results.git"));
     lab.run("ce", &["verify", "../clone"]).exit(0).says("0 wrong, 0 odd");
     assert_eq!(lab.git("clone", &["status", "--porcelain", "tinputs", "directories"]), "");
-    // An archive that was damaged is none.
+    // A damaged archive does not count.
     cloned(&lab, "results.git", "damaged", &[]);
     for (name, mut contents) in files(&lab.path("damaged/directories")) {
         *contents.last_mut().unwrap() ^= 1;

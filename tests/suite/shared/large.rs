@@ -11,7 +11,7 @@ use crate::lab::Lab;
 /// Outputs above a kibibyte are objects.
 pub(super) const LFS: &[&str] = &["--lfs", "1K"];
 
-/// Two calls, of which the second has more than a kibibyte, and the first one less.
+/// Two calls. The output of the second one has more than a kibibyte, and of the first one less.
 pub(super) fn large() -> Lab {
     let lab = super::lab().data("x", "x".repeat(400));
     lab.ce_run(&[]).exit(0).called(vec!["once", "twice"]);
@@ -66,7 +66,7 @@ fn large_outputs_are_objects_of_a_repository_with_the_setting() {
         text(&lab, "lfs.git", ".gitattributes")
             .ends_with("\n/large/** filter=lfs diff=lfs merge=lfs -text")
     );
-    // One pointer for the output of the call and that of the job, both of which are away.
+    // One pointer for the output of the call and of the job, both of which are away.
     let [pointer] = &paths(&lab, "lfs.git", "large/")[..] else { panic!("one pointer") };
     let pointer = text(&lab, "lfs.git", pointer);
     let [object] = &objects(&lab, "lfs.git/lfs")[..] else { panic!("one object") };
@@ -164,7 +164,7 @@ fn a_store_that_lacks_an_object_or_lies_about_it_is_found_out() {
     push(&lab, LFS, "storage", "more.git").exit(0);
     assert_eq!(fs::read(wrong).unwrap(), "x".repeat(1600).as_bytes(), "it is replaced");
     pull(&lab, &[], "other", "more.git").exit(0).shows("pulled 1 call (1.6 KiB)");
-    // Equal results are equal objects: those of another repository mend the first one.
+    // Equal results are equal objects: another repository's objects mend the first one.
     fs::remove_dir_all(lab.path("results.git/lfs")).unwrap();
     lab.copy("more.git/lfs", "results.git/lfs");
     pull(&lab, &[], "mended", "results.git").exit(0).shows("pulled 2 calls, 1 job");

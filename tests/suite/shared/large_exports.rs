@@ -49,7 +49,7 @@ fn an_export_fetches_what_it_needs_once() {
     assert_eq!(package(&lab, "out"), package(&lab, "here"));
     lab.run("ce", &["verify", "../clone"]).exit(0).says("0 wrong, 0 odd and harmless\n");
     assert!(lab.path("clone/tmp").read_dir().unwrap().next().is_none(), "nothing is left");
-    // All is in its place, that of the job, too.
+    // All is in its place, the job's output, too.
     let told = lab.unchanged(|| export(&lab, &[], "clone", "again").exit(0));
     assert!(!told.stderr.contains("fetched"), "{}", told.stderr);
     evaluate(&lab, "clone").exit(0).called(vec![]).says("2 calls: 2 reused");
@@ -194,7 +194,7 @@ fn what_only_looks_fetches_nothing_and_says_how() {
     show("clone").shows("as recorded");
 }
 
-/// A clone of a repository at a server, the URL of which it has.
+/// A clone of a repository at a server, whose URL it has.
 fn clone_of_server(lab: &Lab) {
     let url = url(serve(lab));
     large_servers::push(lab, &url).exit(0);

@@ -1,4 +1,4 @@
-//! Large outputs of which a results repository has the objects need not be here.
+//! Large outputs need not be here if a results repository has their objects.
 
 use std::fs;
 

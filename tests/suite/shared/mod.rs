@@ -54,7 +54,7 @@ pub(crate) fn lab() -> Lab {
     lab
 }
 
-/// Makes the executions of a storage those of a host of another kind.
+/// Makes a host of another kind the host of the executions of a storage.
 pub(crate) fn move_to(lab: &Lab, storage: &str, kind: &str) {
     let own = format!(r#""host_kind": "{}""#, HostKind::here());
     for (name, text) in files(&lab.path(storage)) {

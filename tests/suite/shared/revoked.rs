@@ -76,7 +76,7 @@ fn nothing_of_a_result_without_a_place_is_in_its_place() {
     push_as(&lab, "bob", &["--logs=all"], ["right", "results.git"]).exit(1);
     assert_eq!(log(&lab), first);
     revoke(&lab, "alice", &name);
-    // Without logs, that of the other one goes.
+    // Without logs, the other one's log goes.
     push_as(&lab, "bob", &[], ["right", "results.git"]).exit(0);
     assert_eq!(log(&lab), None);
     // Nobody is said to have taken it away.

@@ -10,7 +10,7 @@ use crate::isolation::is_possible;
 use crate::lab::Lab;
 use crate::program::{Ran, Running};
 
-/// Outputs of `first` and `second` are smaller, those of `third` and `mix` are larger.
+/// Outputs of `first` and `second` are smaller, outputs of `third` and `mix` are larger.
 const LIMIT: &[&str] = &["--limit", "1K"];
 
 /// The chain, with an input of 200 bytes.

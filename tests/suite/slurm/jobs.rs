@@ -108,7 +108,7 @@ fn a_run_that_waits_as_a_job_is_shown_until_it_begins_or_is_cancelled() {
     let job = RunJob::submitted(&lab.finish(run.arg("--detach=job")).exit(0), cluster);
     assert_eq!(fifo.line(), "here");
     let shown = status(&lab, false);
-    // It says of which task within a second or so.
+    // It names its task within a second or so.
     assert!(shown.starts_with("run") && !shown.contains("waits as job"), "{shown}");
     never.let_go();
     job.wait_for(&["COMPLETED"]);

@@ -36,6 +36,6 @@ fn ranks_of_a_host_copy_messages_once_isolated_or_not() {
         assert_eq!(text.contains("\"isolation\": \"namespaces\""), isolated, "{text}");
         told
     });
-    // 2^20 bytes from each, of which one is 1, and the other 2.
+    // 2^20 bytes from each: one sends 1, the other one 2.
     assert_eq!(results, ["2 ranks, sum 3145728, copied once\n"; 2]);
 }

@@ -91,7 +91,7 @@ fn workers_on_slurm_audit_what_a_run_asks_for() {
 #[test]
 fn exit_statuses_of_many_calls_are_told() {
     let Some(cluster) = Cluster::shared() else { return };
-    // Status 75 is that of a suspended call.
+    // Status 75 means a suspended call.
     let all = || (1..=201).filter(|number| *number != 75_u32);
     let numbers: String = all().map(|number| format!("{number}\n")).collect();
     let lab = sweep("", &[("factors/00-n", &numbers), ("allow-failed", "")])

@@ -172,7 +172,7 @@ fn a_killed_worker_leaves_no_step() {
     after(Signal::KILL);
 }
 
-/// Two workers of one array. That whose number is that of the array ends a call while the other one has a step that began later.
+/// Two workers of one array. The one with the array's number ends a call while the other one has a step that began later.
 #[track_caller]
 fn steps_of_an_array(cluster: &Cluster) {
     let script = r#"exec 9>"$LAB_MEET"; read -r text <"$1"

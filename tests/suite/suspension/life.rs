@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{spooling, with_script};
 use crate::lab::Lab;
 
-/// The totals of a run of which one call is suspended.
+/// The totals of a run with one suspended call.
 const SUSPENDED: &str = "2 calls: 1 suspended, 1 waiting";
 
 #[test]

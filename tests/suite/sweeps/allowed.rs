@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::sweep;
 use crate::lab::{Lab, files};
 
-/// A sweep over `n`, of which 2 fails.
+/// A sweep over `n` that fails at 2.
 fn failing(files: &[(&str, &str)]) -> Lab {
     let files = [&[("factors/00-n", "1\n2\n3")], files].concat();
     sweep("", &files)

@@ -89,7 +89,7 @@ fn numbers_are_compared_with_all_digits() {
         ("a in (1, 9007199254740992, 1e-401)", 1),
         ("a != 1", 5),
         ("a == 0.1000000000000000055", 0),
-        // Arithmetic is that of a computer.
+        // Arithmetic rounds as computers do.
         ("a + 0 == 9007199254740992", 1),
     ] {
         let lab = sweep("", &[("factors/00-a", levels), ("where", condition)])

@@ -1,4 +1,4 @@
-//! Fields of JSON in tables: they keep their types, and other cells have those of their columns.
+//! Fields of JSON in tables: they keep their types, and other cells have the types of their columns.
 
 use serde_json::{Value, json};
 

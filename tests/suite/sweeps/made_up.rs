@@ -195,7 +195,7 @@ impl MadeUp {
         points
     }
 
-    /// The columns of its table behind those of the points.
+    /// The columns of its table behind the columns of the points.
     pub(super) fn columns(&self) -> Vec<String> {
         let outputs = match &self.body {
             Body::Call(_, _, outputs) => outputs.clone(),

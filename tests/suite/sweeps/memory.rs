@@ -1,6 +1,6 @@
 //! The memory that a run needs for each point of a sweep.
 //!
-//! Two sizes of the same sweep are evaluated, and the difference of the peaks is divided by that of their points, so that
+//! Two sizes of the same sweep are evaluated, and the difference of the peaks is divided by the difference of their points, so that
 //! what a run needs anyway does not count. Two calls make all points, which differ in their labels: what calls
 //! need is not measured here.
 
@@ -19,7 +19,7 @@ const SIZES: [usize; 2] = [2_000, 42_000];
 /// recipe in memory it took 1560.
 const BUDGET: u64 = 700;
 
-/// Evaluates a sweep of so many points. Returns the greatest number of bytes that the run had in memory.
+/// Evaluates a sweep of this number of points. Returns the greatest number of bytes that the run had in memory.
 fn peak(points: usize) -> u64 {
     let mut levels = "a\tlabel\n".to_owned();
     for point in 0..points {

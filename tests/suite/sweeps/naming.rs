@@ -52,7 +52,7 @@ fn the_log_has_the_texts_that_calls_read() {
     export(&lab);
     let calls = log(&lab, &[]);
     assert_eq!(calls.len(), 12);
-    // The output of another call is none of them.
+    // The output of another call is not among them.
     let texts = |computation: &str| -> Vec<&Value> {
         let mut texts: Vec<&Value> = (calls.iter())
             .filter(|call| call["computation"] == computation)
@@ -174,7 +174,7 @@ fn a_call_is_shown_with_its_points() {
     assert_eq!((&shown["points"], &shown["texts"]), (&json!([]), &json!({})));
 }
 
-/// Levels and files of the task are kept as task inputs are, and are none.
+/// Levels and files of the task are kept like task inputs, but are not task inputs.
 #[test]
 fn what_a_call_of_a_sweep_reads_is_named_as_what_it_is() {
     let lab = sweep("x", &[("factors/00-a", "1\n2\n")])

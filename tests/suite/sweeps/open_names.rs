@@ -36,7 +36,7 @@ fn each_level_calls_its_computation() {
     lab.ce_run(&["-n"]).exit(3).says("op=max: max (body): never computed");
     lab.ce_run(&[]).exit(0).called(vec!["max"]);
     assert!(lab.table().starts_with("{\"op\":\"max\",\"value\":17}\n"), "{}", lab.table());
-    // The calls are those of the computations without a sweep.
+    // The calls are the same as of the computations without a sweep.
     let mut lab = lab.without("workflow").call("", "mul", &["x", "y"]).commit_again();
     lab.inputs = vec!["x".to_owned(), "y".to_owned()];
     lab.ce_run(&[]).exit(0).called(vec![]);

@@ -155,7 +155,7 @@ impl Symbols<'_> {
     }
 }
 
-/// Tries something on so many sweeps.
+/// Tries something on this number of sweeps.
 fn try_on(count: u64, property: impl Fn(&mut Planner, &MadeUp, &mut Random)) {
     let mut planner = Planner::new();
     for seed in seeds(count) {

@@ -210,7 +210,7 @@ fn columns_take_outputs_by_their_numbers_or_their_names() {
     lab.run("ce", &["convert", "--force", "--to", "directories"]).exit(0);
     let columns = std::fs::read_to_string(lab.path("task/workflow/columns")).unwrap();
     assert_eq!(columns, "quotient q [1]\nremainder r [m/s] less\n");
-    // Names are those of what the body passes up.
+    // Names stand for what the body passes up.
     let lab = lab.file("workflow/inputs/00-body/outputs", "remainder\n");
     let ran = lab.run("ce", &["check"]).exit(2);
     ran.says("workflow/columns:1: \"quotient\" is not an output: there is remainder");

@@ -346,7 +346,7 @@ fn outputs_that_are_away_are_looked_at_in_the_table() {
 /// Values that a table has recorded are shown, also of outputs that are away; values that none has are missing.
 #[test]
 fn outputs_that_are_away_are_shown_from_the_table() {
-    // The same for each n: a row is that of its point all the same.
+    // The same for each n: a row belongs to its point all the same.
     let script =
         r#"r=$(cat "$2"); echo "{\"seconds\":$((400 + 37 * r % 41)),\"kind\":\"x\"}" >"$3""#;
     for (columns, script) in [("00 seconds", TIME), ("00 *", script)] {

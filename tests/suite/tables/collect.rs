@@ -96,7 +96,7 @@ fn a_literal_keeps_its_table() {
     is_sound(&lab);
 }
 
-/// No job need have it: that of a task with failed points is not kept.
+/// No job need have it: the job of a task with failed points is not kept.
 #[test]
 fn a_table_of_calls_that_commits_keep_is_kept_with_them() {
     let lab = lab();

@@ -4,7 +4,7 @@ use std::fs;
 
 use super::one_text::{loaded, task, trusting};
 
-/// Two results, of which one is a table with columns of two calls.
+/// Two results, one of them a table with columns of two calls.
 const SEVERAL: &str = "Inputs: x, y
 
 sum = (add x y)

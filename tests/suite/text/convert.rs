@@ -13,7 +13,7 @@ fn text(lab: &Lab) -> String {
     fs::read_to_string(lab.path("task/workflow.ce")).unwrap()
 }
 
-/// A task of which the workflow is this text, with a storage.
+/// A task whose workflow is this text, with a storage.
 fn lab(text: &str) -> Lab {
     one_text::task(text).with_storage()
 }
@@ -172,7 +172,7 @@ fn definitions_of_directories_name_calls() {
     to(&lab, "directories").exit(0);
     let lab = lab.commit_again();
     lab.ce_run(&["--only", "sum"]).exit(0).says("1 computed, ");
-    // A name is none that is an input's, none that a sweep binds, and none that is empty.
+    // A definition cannot have the name of an input, a name that a sweep binds, or an empty name.
     let place = "workflow/inputs/00-product/inputs/00-a/definition";
     for (name, says) in [
         ("x\n", "\"x\" is an input of the task, and cannot be defined\n    try: rename it"),

@@ -1,4 +1,4 @@
-//! Runs and workers of which any operation on the storage fails, or that die there.
+//! Runs and workers that fail or die at any operation on the storage.
 //!
 //! The number of operations depends on how often they look. A longer form lets each of the first ones fail: `CE_KILLS=1 cargo test
 //! --test suite workers::faults`.
