@@ -109,7 +109,7 @@ fn two_versions_of_a_table_are_joined_by_benchmarks() {
 
 /// Texts such as a time, which no two calls have in common, tell no points apart. That is said.
 #[test]
-fn texts_that_no_two_calls_share_are_told() {
+fn texts_that_no_two_calls_share_are_reported() {
     let script = r#"r=$(cat "$1"); printf '{"at":"noon of %s","seconds":%s}\n' $r $r >"$2""#;
     let lab = Lab::empty()
         .file("workflow.ce", "SWEEP((measure replicate) :replicates 6 :columns '00 **')\n")

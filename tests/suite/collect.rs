@@ -87,7 +87,7 @@ fn what_no_commit_reaches_goes_and_is_made_again() {
 }
 
 #[test]
-fn what_was_collected_is_told_until_it_is_there_again() {
+fn what_was_collected_is_reported_until_it_is_there_again() {
     let lab = evaluated();
     gc(&lab, &ALL).exit(0);
     let told = "its result was collected at 2";

@@ -218,7 +218,7 @@ fn an_empty_list_is_not_an_error() {
 }
 
 #[test]
-fn a_wrong_repository_revision_or_path_is_told() {
+fn a_wrong_repository_revision_or_path_is_reported() {
     let lab = lab(&line(&[("one", "1000000000 +0000"), ("two", "1000000001 +0000")]));
     let told = |arguments: &[&str]| {
         let mut ce = lab.command("ce");
@@ -262,7 +262,7 @@ fn a_wrong_repository_revision_or_path_is_told() {
 }
 
 #[test]
-fn a_head_that_leads_to_no_commit_is_told_and_nothing_is_to_be_fetched() {
+fn a_head_that_leads_to_no_commit_is_reported_and_nothing_is_to_be_fetched() {
     let lab = lab(&line(&[("one", "1000000000 +0000")]));
     let head = |contents: &str| fs::write(lab.path("data/lib/.git/HEAD"), contents).unwrap();
     let missing = "1".repeat(40);

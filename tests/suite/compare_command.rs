@@ -223,7 +223,7 @@ echo "{\"seconds\":$s,\"mb\":5.$r,\"note\":\"none\"}" >"$3""#;
 }
 
 #[test]
-fn values_of_the_same_calls_are_told_and_groups_without_a_verdict_do_not_count() {
+fn values_of_the_same_calls_are_reported_and_groups_without_a_verdict_do_not_count() {
     let script = r#"n=$(cat "$1") r=$(cat "$2"); [ $n$r != 23 ] || exit 1; echo $n.0$r >"$3""#;
     let factors = [("factors/00-n", "1\n2\n3\n4\n"), ("replicates", "6")];
     let lab = sweep("", &[&factors[..], &[("columns", "00 seconds")]].concat())

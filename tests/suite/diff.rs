@@ -39,7 +39,7 @@ fn it_says_which_output_differs_and_where_that_enters() {
 }
 
 #[test]
-fn what_is_missing_is_told_and_no_job_is_kept() {
+fn what_is_missing_is_reported_and_no_job_is_kept() {
     let lab = lab();
     let ran = diff(&lab, &["HEAD..HEAD"]).exit(0);
     assert_eq!(ran.stdout, "output 00 sum: the same\n");
@@ -94,7 +94,7 @@ fn what_a_text_says_does_not_command_the_terminal() {
 }
 
 #[test]
-fn a_call_that_fails_is_told_and_everything_else_compared() {
+fn a_call_that_fails_is_reported_and_everything_else_compared() {
     let lab = lab().computation("mul", "a b", "product", "exit 3").commit_again();
     let ran = diff(&lab, &["HEAD~1..HEAD"]).exit(1).says("mul (mul) failed: it ended with exit");
     ran.shows("output 00 sum: is not known\n").shows("/???_");

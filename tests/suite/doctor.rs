@@ -146,7 +146,7 @@ fn probing_changes_nothing_that_is_in_the_storage() {
 }
 
 #[test]
-fn what_cannot_be_written_is_told_with_all_that_can_be_known() {
+fn what_cannot_be_written_is_reported_with_all_that_can_be_known() {
     let lab = Lab::empty().data("file", "");
     let doctor = lab.run("ce", &["doctor", "--json", "../data/file/storage"]).exit(5);
     let findings = findings(&doctor.stdout);
@@ -162,7 +162,7 @@ fn what_cannot_be_written_is_told_with_all_that_can_be_known() {
 
 #[test]
 #[cfg(debug_assertions)]
-fn an_operation_that_fails_is_told_and_nothing_is_left_behind() {
+fn an_operation_that_fails_is_reported_and_nothing_is_left_behind() {
     let lab = Lab::empty();
     let doctor = |fault: &str| {
         let mut command = lab.command("ce");
@@ -254,7 +254,7 @@ if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, program): sys.exit(77)
 os.execv(sys.argv[1], sys.argv[1:])";
 
 #[test]
-fn a_kernel_that_does_not_filter_system_calls_is_told_and_isolates_all_the_same() {
+fn a_kernel_without_system_call_filters_is_reported_and_still_isolates() {
     let lab = Lab::empty();
     let mut command = lab.command("ce");
     command.args(["doctor", "--json", "../storage"]);

@@ -215,7 +215,7 @@ fn the_last_event_has_the_outputs_and_the_job_of_each_point() {
 }
 
 #[test]
-fn what_is_wrong_with_points_is_told() {
+fn faults_of_points_are_reported() {
     let lab = lab();
     let wrong = |arguments: &[&str], what: &str| {
         each(&lab, arguments).exit(2).says(what);
@@ -329,7 +329,7 @@ fn a_key_that_is_missing_is_the_default_of_its_input() {
 }
 
 #[test]
-fn wrong_objects_of_points_are_told_with_their_places() {
+fn wrong_objects_of_points_are_reported_with_their_places() {
     let lab = lab().data("points.json", "{\"n\": 3, \"m\": []}\n{\"n\": null, \"M\": 1}\n");
     let ran = each(&lab, &["--points", "../data/points.json"]).exit(2).called(vec![]);
     assert_eq!(
@@ -346,7 +346,7 @@ fn wrong_objects_of_points_are_told_with_their_places() {
 }
 
 #[test]
-fn texts_that_look_like_one_are_told() {
+fn texts_that_look_like_one_are_reported() {
     let lab = lab();
     let told = |texts: &str, pair: &str| {
         let ran = each(&lab, &["-n", "--each", &format!("n={texts}"), "-p", "m=1"]).exit(3);

@@ -105,7 +105,7 @@ fn a_storage_that_refuses_at_any_operation_loses_nothing() {
 }
 
 #[test]
-fn a_disk_that_fails_from_any_operation_on_is_told_of() {
+fn a_disk_that_fails_from_any_operation_on_is_reported() {
     fail_everywhere(4, &["+:EIO", "+:EROFS"], |code, told| {
         // At the very end there is nothing left but to tidy up, or a job that need not be kept.
         let done = ["job output", "the job's outputs were not stored"]

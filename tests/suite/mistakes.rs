@@ -38,7 +38,7 @@ const FOREIGN: [&str; 7] = [
 ];
 
 #[test]
-fn a_wrong_argument_is_told_in_plain_words() {
+fn a_wrong_argument_is_reported_in_plain_words() {
     let lab = Lab::task("Inputs: 'x', 'y'\n(add INPUT('x') INPUT('y'))[0]").commit();
     for (arguments, told) in MISTAKES {
         let inputs: &[&str] = match arguments[0] {

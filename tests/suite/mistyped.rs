@@ -81,7 +81,7 @@ fn a_name_that_may_belong_to_another_storage_is_not_doubted() {
 }
 
 #[test]
-fn a_link_that_leads_nowhere_is_told() {
+fn a_link_that_leads_nowhere_is_reported() {
     let lab = evaluated();
     std::os::unix::fs::symlink("gone", lab.path("link")).unwrap();
     for program in &PROGRAMS {
@@ -99,7 +99,7 @@ fn a_link_that_leads_nowhere_is_told() {
 }
 
 #[test]
-fn a_storage_that_git_would_add_to_the_task_is_told() {
+fn a_storage_that_git_would_add_to_the_task_is_reported() {
     let lab = evaluated();
     let warning = "ce-run: warning: Git does not ignore the storage, which is in a work tree\n  try: \
                    add the line /some/results/ to .gitignore there, or use another place\n";

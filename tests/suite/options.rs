@@ -124,7 +124,7 @@ fn a_storage_alone_names_no_result() {
 }
 
 #[test]
-fn a_path_that_leads_to_no_result_is_told() {
+fn a_path_that_leads_to_no_result_is_reported() {
     let (lab, _) = configured();
     for command in ["show", "cite", "shell"] {
         let tell =

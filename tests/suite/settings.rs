@@ -115,7 +115,7 @@ fn numbers_and_booleans_are_written_as_git_writes_them() {
 }
 
 #[test]
-fn a_wrong_value_is_told_with_its_file() {
+fn a_wrong_value_is_reported_with_its_file() {
     let lab = lab();
     for (key, value, kind) in [
         ("jobs", "many", "number from 1"),

@@ -72,7 +72,7 @@ fn what_cannot_be_looked_into_is_one_error() {
 }
 
 #[test]
-fn a_storage_that_cannot_be_written_is_told_as_such() {
+fn a_storage_that_cannot_be_written_is_reported_as_such() {
     let lab = lab();
     let name = call(&lab, "bad");
     fs::remove_dir_all(lab.path("storage/tmp")).unwrap();

@@ -103,7 +103,7 @@ fn json_is_one_document_with_the_records() {
 }
 
 #[test]
-fn digits_that_are_too_few_are_told() {
+fn digits_that_are_too_few_are_reported() {
     let arith = Arith::evaluated();
     for command in [&["show"][..], &["show", "--log"], &["cite"]] {
         let shown = arith.ce(&[command, &["results", "a4"]].concat());

@@ -122,7 +122,7 @@ fn a_file_of_the_same_size_in_a_storage_of_format_1_is_not_believed() {
 }
 
 #[test]
-fn a_record_of_a_newer_format_is_told_by_whoever_meets_it_and_nothing_is_touched() {
+fn a_record_of_a_newer_format_is_reported_by_whoever_meets_it_and_nothing_is_touched() {
     let lab = lab("format-1");
     let programs = ["run", "verify --repair", "show", "log"];
     for (name, record) in records(&lab) {

@@ -113,7 +113,7 @@ fn columns_have_units_and_directions() {
 }
 
 #[test]
-fn rows_that_were_not_measured_exclusively_are_told_once_the_task_asks_for_it() {
+fn rows_that_were_not_measured_exclusively_are_reported_once_the_task_asks_for_it() {
     let lab = lab(&[("factors/01-y", "2\n3\n")]).isolated().commit();
     lab.ce_run(&[]).exit(0);
     let row = &rows(&lab, &[], 0)[0];
@@ -139,7 +139,7 @@ fn an_excluded_point_stands_in_its_place() {
 }
 
 #[test]
-fn what_waits_is_told_from_what_could_be_computed() {
+fn what_waits_is_reported_from_what_could_be_computed() {
     let lab =
         Lab::task("Inputs: 'n', 'm'\n(add (mul INPUT('n') INPUT('n'))[0] INPUT('m'))[0]").commit();
     let each = ["--each", "n=3,4", "-p", "m=1"];
@@ -239,7 +239,7 @@ fn commits_with_one_tree_rest_on_one_call() {
 }
 
 #[test]
-fn points_that_are_not_known_are_told() {
+fn points_that_are_not_known_are_reported() {
     let lab = Lab::task("(add INPUT('x') INPUT('x'))[0]")
         .file("inputs", "")
         .without("workflow")
@@ -416,7 +416,7 @@ fn points_of_a_sheet_are_read_once_for_two_versions() {
 }
 
 #[test]
-fn what_is_wrong_is_told() {
+fn faults_are_reported() {
     let lab = Lab::task("Inputs: 'n'\n(add INPUT('n') INPUT('n'))[0]").commit();
     let wrong = |arguments: &[&str], exit: i32, what: &str| {
         lab.run("ce", &[&["table"], arguments].concat()).exit(exit).says(what);

@@ -93,7 +93,7 @@ fn sweeps_of_the_same_rules_have_labels_of_their_own() {
 }
 
 #[test]
-fn a_sheet_of_the_task_that_cannot_be_used_is_told_as_a_check_does() {
+fn a_sheet_of_the_task_that_cannot_be_used_is_reported_as_a_check_does() {
     let lab = sweep("", &[])
         .call("inputs/00-body/", "mul", &["x", "y"])
         .node("inputs/01-points/", "file", "s.tsv")

@@ -54,25 +54,25 @@ fn a_storage_as_it_was_made_is_clean() {
 }
 
 #[test]
-fn a_flipped_byte_is_told_and_repaired() {
+fn a_flipped_byte_is_reported_and_repaired() {
     let flip = |arith: &Arith| arith.overwrite(&arith.path(PRODUCT), "84\n");
     is_told_and_repaired(flip, &[(PRODUCT, "its contents are not the recorded ones")]);
 }
 
 #[test]
-fn a_cut_file_is_told_and_repaired() {
+fn a_cut_file_is_reported_and_repaired() {
     let cut = |arith: &Arith| arith.overwrite(&arith.path(REMAINDER), "");
     is_told_and_repaired(cut, &[(REMAINDER, "it has 0 bytes, and 2 are recorded")]);
 }
 
 #[test]
-fn a_deleted_output_is_told_and_repaired() {
+fn a_deleted_output_is_reported_and_repaired() {
     let delete = |arith: &Arith| fs::remove_file(arith.path(SUM)).unwrap();
     is_told_and_repaired(delete, &[(SUM, "it is missing")]);
 }
 
 #[test]
-fn a_directory_in_the_place_of_an_output_is_told_and_repaired() {
+fn a_directory_in_the_place_of_an_output_is_reported_and_repaired() {
     let replace = |arith: &Arith| {
         fs::remove_file(arith.path(SUM)).unwrap();
         fs::create_dir(arith.path(SUM)).unwrap();
@@ -81,14 +81,14 @@ fn a_directory_in_the_place_of_an_output_is_told_and_repaired() {
 }
 
 #[test]
-fn a_spoiled_record_is_told_and_repaired() {
+fn a_spoiled_record_is_reported_and_repaired() {
     let record = "c_mul/COMMIT/record/ad48103e4fc7_5d9474c0309b.json";
     let spoil = |arith: &Arith| arith.overwrite(&arith.path(record), "{");
     is_told_and_repaired(spoil, &[(record, "the record cannot be understood")]);
 }
 
 #[test]
-fn a_directory_in_the_place_of_a_record_is_told_and_repaired() {
+fn a_directory_in_the_place_of_a_record_is_reported_and_repaired() {
     let records = [
         "c_mul/COMMIT/record/ad48103e4fc7_5d9474c0309b.json",
         "t_arith/COMMIT/record/ad48103e4fc7_5d9474c0309b.json",
@@ -106,7 +106,7 @@ fn a_directory_in_the_place_of_a_record_is_told_and_repaired() {
 }
 
 #[test]
-fn a_record_under_another_name_is_told_and_repaired() {
+fn a_record_under_another_name_is_reported_and_repaired() {
     let record = "c_mul/COMMIT/record/ad48103e4fc7_5d9474c0309b.json";
     let other = "c_divmod/COMMIT/record/ad48103e4fc7_5d9474c0309b.json";
     let exchange = |arith: &Arith| {
@@ -117,14 +117,14 @@ fn a_record_under_another_name_is_told_and_repaired() {
 }
 
 #[test]
-fn a_damaged_task_input_is_told_and_repaired() {
+fn a_damaged_task_input_is_reported_and_repaired() {
     let input = "tinputs/ad/48103e4fc7";
     let flip = |arith: &Arith| arith.overwrite(&arith.path(input), "71\n");
     is_told_and_repaired(flip, &[(input, "its contents are not the recorded ones")]);
 }
 
 #[test]
-fn a_damaged_job_is_told_with_the_call_it_is_linked_to() {
+fn a_damaged_job_is_reported_with_the_call_it_is_linked_to() {
     let job = "t_arith/COMMIT/00/ad48103e4fc7_5d9474c0309b";
     let call = "c_add/COMMIT/00/e9277bc504d7_5d9474c0309b";
     let flip = |arith: &Arith| arith.overwrite(&arith.path(job), "91\n");
@@ -182,7 +182,7 @@ fn set_aside_means_kept() {
 }
 
 #[test]
-fn what_is_odd_is_told_and_no_error() {
+fn oddities_are_reported_but_are_not_errors() {
     let arith = Arith::evaluated();
     fs::remove_file(arith.path("c_mul/COMMIT/record/ad48103e4fc7_5d9474c0309b.json")).unwrap();
     fs::write(arith.path("tinputs/ad/000000000000"), "stray").unwrap();
@@ -202,7 +202,7 @@ fn what_is_odd_is_told_and_no_error() {
 }
 
 #[test]
-fn a_record_of_a_newer_version_is_told_and_left_alone() {
+fn a_record_of_a_newer_version_is_reported_and_left_alone() {
     let arith = Arith::evaluated();
     let record = arith.path("c_mul/COMMIT/record/ad48103e4fc7_5d9474c0309b.json");
     arith.overwrite(&record, "{\"format\": 9}");
@@ -213,7 +213,7 @@ fn a_record_of_a_newer_version_is_told_and_left_alone() {
 }
 
 #[test]
-fn a_record_that_promises_more_than_there_can_be_is_told() {
+fn a_record_that_promises_more_than_there_can_be_is_reported() {
     let arith = Arith::evaluated();
     let record = arith.path("c_divmod/COMMIT/record/ad48103e4fc7_5d9474c0309b.json");
     let text = fs::read_to_string(&record).unwrap();

@@ -40,7 +40,7 @@ fn verify(arith: &Arith, from: Option<String>, stop_at: usize) -> (Vec<String>, 
 }
 
 #[test]
-fn nothing_is_told_twice_or_never_wherever_it_is_stopped() {
+fn nothing_is_reported_twice_or_never_wherever_it_is_stopped() {
     let arith = Arith::evaluated();
     for file in [SUM, REMAINDER, "c_divmod/COMMIT/00/ad48103e4fc7_5d9474c0309b", RECORD, INPUT] {
         arith.overwrite(&arith.path(file), "?");
@@ -113,7 +113,7 @@ fn interrupted(arith: &Arith, options: &[&str], signal: Signal) -> (Fifo, i32, S
 }
 
 #[test]
-fn a_signal_stops_within_a_file_and_the_command_to_go_on_is_told() {
+fn a_signal_stops_within_a_file_and_the_command_to_go_on_is_reported() {
     let arith = endless();
     let (printed, code, told) = interrupted(&arith, &["--since=2020-01-01"], Signal::INT);
     printed.end();

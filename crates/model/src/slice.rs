@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn every_wrong_line_is_told() {
+    fn every_wrong_line_is_reported() {
         let lines = ["0", "", "-1", "+1", "100", "999", "x", "00"];
         let (numbers, wrong) = resolved(&lines, &["sum"]);
         assert_eq!(numbers, [0, 100, 100, 100, 100, 100, 100, 0]);

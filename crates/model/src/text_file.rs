@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_line_within_a_list_is_told_with_its_place() {
+    fn an_empty_line_within_a_list_is_reported_with_its_place() {
         assert_eq!(lines(b"a\n\nb\n").unwrap_err(), [(2, TextError::EmptyLine)]);
     }
 

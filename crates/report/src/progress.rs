@@ -784,13 +784,13 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_for_workers_is_told_if_there_is_any() {
+    fn what_waits_for_workers_is_reported_if_there_is_any() {
         let line = ProgressLine { queued: 1800, ..progress() }.line(60);
         assert_eq!(line, "120/2000 calls, 4 running, 1800 queued, 0:12, 3:20 to go");
     }
 
     #[test]
-    fn failures_are_told_however_narrow_the_terminal_is() {
+    fn failures_are_reported_however_narrow_the_terminal_is() {
         let line = ProgressLine { failed: 3, held: 2, ..progress() }.line(40);
         assert_eq!(line, "120/2000 calls, 3 failed, 3:20 to go");
         let line = ProgressLine { held: 2, ..progress() }.line(60);

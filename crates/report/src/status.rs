@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_and_its_workers_are_told() {
+    fn a_run_and_its_workers_are_reported() {
         let failure = FailedTitle { title: "n=3: bench".into(), reason: "failed: 3".into() };
         let state = RunState {
             task: "study".to_owned(),
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_waits_is_told() {
+    fn a_run_that_waits_is_reported() {
         let [task, version, job] = ["study", "0123456789ab", "ce-0"].map(str::to_owned);
         let mut out = Vec::new();
         let waits = SubmittedRun { task, version, job, recorded: recorded(40) };
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_going_on_is_told() {
+    fn nothing_going_on_is_reported() {
         assert_eq!(printed(&[]), "no run is going on\n");
     }
 }

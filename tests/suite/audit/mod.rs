@@ -157,7 +157,7 @@ fn a_member_of_a_directory_that_differs_is_named() {
 }
 
 #[test]
-fn a_call_that_fails_now_is_told_with_its_log_and_others_go_on() {
+fn a_call_that_fails_now_is_reported_with_its_log_and_others_go_on() {
     let failing = r#"[ ! -e "$LAB_LOG.salt" ] || { echo no luck; exit 3; }; cat "$1" >"$2""#;
     let mut lab = Lab::task("Inputs: 'x'\n(copy (frail INPUT('x'))[0])[0]")
         .computation("frail", "a", "b", failing)

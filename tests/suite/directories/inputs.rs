@@ -71,7 +71,7 @@ fn it_is_given_by_any_path_to_it() {
 }
 
 #[test]
-fn what_cannot_be_a_value_is_told() {
+fn invalid_values_are_reported() {
     let lab = lab();
     let dir = lab.path("data/x");
     fs::create_dir(dir.join("d/.git")).unwrap();
@@ -91,7 +91,7 @@ fn what_cannot_be_a_value_is_told() {
 }
 
 #[test]
-fn a_literal_that_cannot_be_a_value_is_told_alike() {
+fn a_literal_that_cannot_be_a_value_is_reported_alike() {
     let lab = Lab::task("Inputs:\n(tell FILE('data/x') FILE('data/x'))[0]")
         .computation("tell", "a b", "all", TELL)
         .commit();

@@ -111,7 +111,7 @@ fn nothing_is_left_of_what_was_refused_or_killed() {
 }
 
 #[test]
-fn a_directory_that_the_user_may_not_read_is_told_with_its_input() {
+fn a_directory_that_the_user_may_not_read_is_reported_with_its_input() {
     let Some((lab, user)) = lab(SCRIPT) else { return };
     let data = lab.path("data/x");
     fs::remove_file(&data).unwrap();

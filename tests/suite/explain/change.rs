@@ -29,7 +29,7 @@ pub(super) fn is_what_git_tells(lab: &Lab, cause: &Value) {
 }
 
 #[test]
-fn a_computation_that_changed_is_told_as_git_tells_it() {
+fn changes_of_a_computation_are_reported_as_git_does() {
     let changes: [fn(&Path); 6] = [
         |dir| append(&dir.join("exec"), "# more\n"),
         |dir| fs::write(dir.join("a file"), "").unwrap(),
@@ -95,7 +95,7 @@ fn commits_that_were_rewritten_are_listed_too() {
 }
 
 #[test]
-fn files_of_a_nested_submodule_are_told() {
+fn files_of_a_nested_submodule_are_reported() {
     let lab = Lab::task(TASK).file("computations/mul/nested/file", "one\n");
     let nested = lab.path("task/computations/mul/nested");
     repository::init(&lab.path("task"));
@@ -156,7 +156,7 @@ fn of_several_commits_the_nearest_is_compared_with() {
 }
 
 #[test]
-fn of_a_repository_that_the_task_knows_nothing_of_commits_are_told() {
+fn commits_of_a_repository_unknown_to_the_task_are_reported() {
     let lab = Lab::task(TASK);
     repository::commit(&lab.path("task/computations"), LAB, "computations\n");
     let lab = lab.commit();
@@ -168,7 +168,7 @@ fn of_a_repository_that_the_task_knows_nothing_of_commits_are_told() {
 }
 
 #[test]
-fn of_a_task_that_is_not_checked_out_commits_are_told() {
+fn commits_of_a_task_that_is_not_checked_out_are_reported() {
     for library in LIBRARIES {
         let lab = evaluated(library);
         append(&lab.path("task/computations/mul/exec"), "# more\n");

@@ -48,7 +48,7 @@ fn a_task_input_that_differs_is_the_cause_of_all_that_reads_it() {
 }
 
 #[test]
-fn a_workflow_that_changed_is_told() {
+fn a_workflow_that_changed_is_reported() {
     let lab =
         evaluated(Library::Submodules).file("workflow/inputs/01-x/value", "y\n").commit_again();
     assert_eq!(whys(&lab, &[]), ["add: input1 <- input:y"]);
@@ -66,7 +66,7 @@ fn a_workflow_that_changed_is_told() {
 }
 
 #[test]
-fn what_is_not_committed_is_told_with_its_files() {
+fn what_is_not_committed_is_reported_with_its_files() {
     for library in LIBRARIES {
         let lab = evaluated(library);
         append(&lab.path("task/computations/mul/exec"), "# more\n");
@@ -82,7 +82,7 @@ fn what_is_not_committed_is_told_with_its_files() {
 }
 
 #[test]
-fn a_failure_is_told_with_its_status_and_log() {
+fn a_failure_is_reported_with_its_status_and_log() {
     let lab = Lab::task(TASK).computation("mul", "a b", "c", "echo no luck; exit 3").commit();
     lab.ce_run(&["--no-sync"]).exit(1);
     let expected = [
@@ -99,7 +99,7 @@ fn a_failure_is_told_with_its_status_and_log() {
 }
 
 #[test]
-fn what_was_collected_is_told() {
+fn what_was_collected_is_reported() {
     let lab = evaluated(Library::Plain);
     lab.run("ce", &["gc", "--delete", "--no-keep", "--older=0s", "../storage"]).exit(0);
     let expected = [
@@ -111,7 +111,7 @@ fn what_was_collected_is_told() {
 }
 
 #[test]
-fn outputs_that_are_gone_are_told() {
+fn outputs_that_are_gone_are_reported() {
     let lab = evaluated(Library::Plain);
     let output = lab.results().into_keys().find(|name| name.starts_with("c_mul/")).unwrap();
     fs::remove_file(lab.path("storage").join(output)).unwrap();
@@ -134,7 +134,7 @@ fn a_storage_without_results_has_nothing() {
 }
 
 #[test]
-fn a_literal_that_differs_or_is_missing_is_told() {
+fn a_literal_that_differs_or_is_missing_is_reported() {
     let text = "Inputs: 'x', 'y'\n(add FILE('by hand/number') INPUT('x'))[0]";
     let lab = Lab::task(text).commit();
     fs::create_dir_all(lab.path("storage/tinputs")).unwrap();

@@ -93,7 +93,7 @@ fn what_waits_for_a_table_has_the_causes_of_all_its_points() {
 }
 
 #[test]
-fn a_label_that_changed_is_told_by_its_table() {
+fn a_label_that_changed_is_reported_by_its_table() {
     let lab = plotted();
     fs::write(lab.path("task/s.tsv"), SHEET.replace("red", "pink")).unwrap();
     repository::commit(&lab.path("task"), LAB, "pink");

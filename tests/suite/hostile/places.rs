@@ -136,7 +136,7 @@ fn restock(lab: &Lab) {
 }
 
 #[test]
-fn a_link_in_the_place_of_a_directory_is_told_with_what_to_try() {
+fn a_link_in_the_place_of_a_directory_is_reported_with_what_to_try() {
     let lab = furnished();
     fs::rename(lab.path("storage/c_mul"), lab.path("elsewhere")).unwrap();
     symlink(lab.path("elsewhere"), lab.path("storage/c_mul")).unwrap();
@@ -149,7 +149,7 @@ fn a_link_in_the_place_of_a_directory_is_told_with_what_to_try() {
 const FOREIGN: [&str; 5] = ["c_x", "t_y", "c_mul/0123456789ab", "tinputs/ff", "trees"];
 
 #[test]
-fn a_foreign_link_is_told_and_the_rest_is_looked_at() {
+fn a_foreign_link_is_reported_and_the_rest_is_looked_at() {
     for place in FOREIGN {
         let lab = furnished();
         let listed = |options: &[&str]| lab.run("ce", options).exit(0).stdout;
@@ -249,7 +249,7 @@ fn a_stage_that_becomes_a_link_while_a_call_runs_leads_nowhere() {
 }
 
 #[test]
-fn a_directory_that_is_moved_away_while_it_is_used_is_told() {
+fn a_directory_that_is_moved_away_while_it_is_used_is_reported() {
     let script = r#"s=${3%/tmp/*}; mv "$s/c_add" "$s/../away"; echo 1 >"$3""#;
     let task =
         "Inputs: 'x', 'y'\n(add (mul (add INPUT('x') INPUT('y'))[0] INPUT('y'))[0] INPUT('y'))[0]";

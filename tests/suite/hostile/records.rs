@@ -53,7 +53,7 @@ fn what_waits_in_a_stage_is_moved_only_if_it_is_what_was_staged() {
 }
 
 #[test]
-fn a_file_whose_line_ends_a_clone_has_changed_is_told_and_kept_aside() {
+fn a_file_whose_line_ends_a_clone_has_changed_is_reported_and_kept_aside() {
     let (lab, version) = evaluated();
     let output = lab.path(&format!("storage/c_mul/{version}/00/{NAME}"));
     fs::remove_file(&output).unwrap();

@@ -42,7 +42,7 @@ fn a_device_is_granted() {
 }
 
 #[test]
-fn a_path_that_exists_outside_only_is_told_with_the_line_that_would_show_it() {
+fn a_path_that_exists_outside_only_is_reported_with_the_line_that_would_show_it() {
     let Some(lab) = lab("", r#"cat LAB/data/x "$1" >"$2""#) else { return };
     lab.ce_run(&[]).exit(1).says(
         "try: its sandbox does not show that; if it needs it, commit the line \"read LAB/data/x\" in",
@@ -55,7 +55,7 @@ fn a_path_that_exists_outside_only_is_told_with_the_line_that_would_show_it() {
 }
 
 #[test]
-fn an_interpreter_that_exists_outside_only_is_told_with_the_line_that_would_show_it() {
+fn an_interpreter_that_exists_outside_only_is_reported_with_the_line_that_would_show_it() {
     let Some(lab) = lab("", "") else { return };
     let shell = lab.path("data/shell");
     std::os::unix::fs::symlink("/bin/sh", &shell).unwrap();

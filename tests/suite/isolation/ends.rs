@@ -48,7 +48,7 @@ fn what_is_left_behind_is_gone_with_the_call_and_what_it_used_counts() {
 }
 
 #[test]
-fn a_stage_that_is_moved_away_meanwhile_is_told_and_no_failure_of_the_call() {
+fn a_stage_that_is_moved_away_meanwhile_is_reported_and_does_not_fail_the_call() {
     let script = r#"echo here >LAB/meet; read there <LAB/back; cp "$1" "$2""#;
     let access = "write LAB/meet\nwrite LAB/back\n";
     for (isolates, is_run) in [(false, false), (false, true), (true, false), (true, true)] {
@@ -148,7 +148,7 @@ fn what_takes_too_long_is_ended() {
 }
 
 #[test]
-fn exit_status_signal_and_log_are_told() {
+fn exit_status_signal_and_log_are_reported() {
     for (script, told) in [
         ("echo working; exit 3", "failed: it ended with exit status 3"),
         ("echo working; kill -SEGV $$", "failed: it was killed by signal 11"),

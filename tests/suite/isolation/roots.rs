@@ -280,7 +280,7 @@ fn the_first_path_comes_first() {
 }
 
 #[test]
-fn a_root_without_what_is_needed_is_told() {
+fn a_root_without_what_is_needed_is_reported() {
     let Some(lab) = lab("", "tool") else { return };
     let script = |lab: Lab, text: &str| {
         lab.file("computations/look/exec", text)

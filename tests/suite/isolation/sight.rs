@@ -158,7 +158,7 @@ fn no_isolation_is_what_one_asks_for_and_the_record_says() {
 }
 
 #[test]
-fn a_host_that_cannot_isolate_is_told_of_once() {
+fn a_host_that_cannot_isolate_is_reported_once() {
     let Some(_) = lab("", "") else { return };
     let text = "Inputs: 'x', 'y'\n(add (look INPUT('x'))[0] (mul INPUT('x') INPUT('y'))[0])[0]";
     let lab = Lab::task(text).computation("look", "a", "b", r#"cp "$1" "$2""#).isolated().commit();

@@ -104,7 +104,7 @@ fn a_workflow_without_outputs_passes_up_all() {
 }
 
 #[test]
-fn files_that_nothing_reads_are_told_of() {
+fn files_that_nothing_reads_are_reported() {
     let lab = lab()
         .file("workflow/notes", "")
         .file("workflow/inputs/README", "")

@@ -3,7 +3,7 @@
 use super::broken::{base, tasks};
 
 #[test]
-fn every_problem_is_told_at_once_and_in_the_order_of_the_files() {
+fn every_problem_is_reported_at_once_and_in_the_order_of_the_files() {
     for (name, lab) in tasks() {
         let ran = lab.run("ce", &["check"]).complains(&format!("load/{name}.txt")).exit(2);
         assert_eq!(ran.stdout, "", "{name}");
@@ -20,14 +20,14 @@ fn every_program_refuses_a_task_that_is_wrong() {
 }
 
 #[test]
-fn what_is_odd_is_told_beside_what_is_wrong() {
+fn oddities_are_reported_beside_faults() {
     let lab =
         base().file("workflow/kind", "compuation\nlines\n").file("workflow/notes", "").commit();
     lab.run("ce", &["check"]).exit(2).complains("load/odd-and-wrong.txt");
 }
 
 #[test]
-fn a_directory_without_a_task_is_told_of() {
+fn a_directory_without_a_task_is_reported() {
     let lab = base().commit();
     lab.run("ce", &["check", "--task", "../data"]).exit(2).complains("load/no-task.txt");
     lab.run("ce-sym", &["--task", "../nowhere"]).exit(2).complains("load/no-directory.txt");

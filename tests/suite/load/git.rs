@@ -117,7 +117,7 @@ fn a_clone_with_submodules_finds_what_was_computed_elsewhere() {
 }
 
 #[test]
-fn a_repository_of_another_format_is_told_of() {
+fn a_repository_of_another_format_is_reported() {
     let lab = Lab::task(TASK);
     git(&lab.path("task"), &["init", "-q", "--object-format=sha256"]);
     git(&lab.path("task"), &["add", "."]);

@@ -68,7 +68,7 @@ fn a_storage_that_is_away_for_a_while_at_any_operation_is_waited_for() {
 
 /// A storage that does not come back is reported once, with what to try.
 #[test]
-fn a_storage_that_stays_away_is_told_of_once() {
+fn a_storage_that_stays_away_is_reported_once() {
     let lab = lab();
     for at in (1..).step_by(7) {
         drop(fs::remove_dir_all(lab.path("storage")));

@@ -113,7 +113,7 @@ fn tables_have_rows_with_their_calls_and_failures_have_logs() {
 }
 
 #[test]
-fn what_is_left_out_is_told() {
+fn omissions_are_reported() {
     let lab = sweep();
     lab.ce_run(&["--no-sync"]).exit(0);
     let limits = ["--calls", "3", "--rows", "1", "--log", "0", "../storage"];

@@ -126,7 +126,7 @@ fn medians_of_too_few_values_are_known_no_better_than_wide_ones() {
 }
 
 #[test]
-fn each_factor_of_texts_is_compared_and_verdicts_both_ways_are_told() {
+fn each_factor_of_texts_is_compared_and_verdicts_both_ways_are_reported() {
     let lab = study();
     let text = STUDY
         .replace("'fast' 'slow'", "'fast' 'slow' 'odd'")

@@ -29,7 +29,7 @@ fn an_option_that_there_is_not_is_refused() {
 }
 
 #[test]
-fn how_many_inputs_there_are_is_told_in_words_that_fit() {
+fn the_number_of_inputs_is_stated_in_fitting_words() {
     let lab = Lab::task("Inputs: 'x'\n(add INPUT('x') INPUT('x'))[0]").commit();
     let ran = lab.run("ce-run", &["../storage", "../data/x", "../data/x"]).exit(2);
     let ran = ran.says("the task task takes 1 input (x), and 2 are given\n");
@@ -120,7 +120,7 @@ fn a_storage_that_is_a_file_is_refused() {
 }
 
 #[test]
-fn a_storage_that_cannot_be_made_is_told_of() {
+fn a_storage_that_cannot_be_made_is_reported() {
     let lab = lab();
     let ran = lab.run("ce-run", &["/proc/storage", "../data/x", "../data/x"]).exit(5);
     assert_eq!(ran.stdout, "");
@@ -190,7 +190,7 @@ fn a_storage_that_may_not_be_written_can_be_looked_at() {
 }
 
 #[test]
-fn an_input_that_may_not_be_read_is_told_of() {
+fn an_input_that_may_not_be_read_is_reported() {
     let lab = lab();
     if let Some(user) = lab.plain_user() {
         use std::os::unix::fs::PermissionsExt;

@@ -176,7 +176,7 @@ fn a_tree_of_many_paths_is_read_once() {
 }
 
 #[test]
-fn outputs_of_a_job_that_is_done_are_told_without_a_look_at_its_workflow() {
+fn outputs_of_a_finished_job_are_printed_without_reading_its_workflow() {
     let lab = Lab::task(TASK).commit();
     let quiet = ["--at", "HEAD", "-q"];
     let told = lab.ce_run(&quiet).exit(0).called(vec!["add", "mul"]).stdout;
@@ -223,7 +223,7 @@ fn an_id_is_what_it_names_whatever_replaces_it() {
 }
 
 #[test]
-fn a_job_that_is_done_is_told_of_a_work_tree_that_is_as_committed() {
+fn a_finished_job_is_found_for_a_clean_work_tree() {
     let lab = Lab::task(TASK).commit();
     let told = lab.ce_run(&["-q"]).exit(0).called(vec!["add", "mul"]).stdout;
     // The calls that led to the outputs are not looked at.

@@ -141,7 +141,7 @@ fn what_fails_on_one_input_may_succeed_on_another() {
 }
 
 #[test]
-fn a_call_is_told_by_its_labels_and_what_it_reads() {
+fn a_call_is_named_by_its_labels_and_inputs() {
     let deep = "(add (add (add (add (bad INPUT('y')) INPUT('x'))[0] INPUT('x'))[0] INPUT('y'))[0] INPUT('y'))[0]";
     let lab = Lab::task(&format!("Inputs: 'x', 'y'\n(add {deep} (bad INPUT('x')))[0]"))
         .computation("bad", "a", "none", "exit 7")

@@ -41,7 +41,7 @@ fn name(byte: u8) -> String {
 }
 
 #[test]
-fn a_path_that_is_told_commands_no_terminal() {
+fn a_printed_path_does_not_control_the_terminal() {
     let lab = lab().with_storage();
     let ran = lab.run("ce", &["run", "../storage", "x=\u{1b}[31mred\r"]).exit(2);
     assert!(!ran.stderr.contains(['\u{1b}', '\r']), "{:?}", ran.stderr);

@@ -75,7 +75,7 @@ fn counted(ran: &Ran<'_>, word: &str) -> usize {
 }
 
 #[test]
-fn no_room_is_told_once_and_what_fits_is_kept() {
+fn no_room_is_reported_once_and_what_fits_is_kept() {
     let lab = lab();
     let tmpfs = "mount -t tmpfs -o nr_blocks=14 tmpfs ../storage";
     if let Some(ran) = mount::with(&lab, tmpfs, &lab.evaluation(&["-j1", "--no-sync"])) {
@@ -84,7 +84,7 @@ fn no_room_is_told_once_and_what_fits_is_kept() {
 }
 
 #[test]
-fn no_inodes_are_told_once_and_what_fits_is_kept() {
+fn no_inodes_are_reported_once_and_what_fits_is_kept() {
     let lab = lab();
     let tmpfs = "mount -t tmpfs -o nr_inodes=110 tmpfs ../storage";
     if let Some(ran) = mount::with(&lab, tmpfs, &lab.evaluation(&["-j1", "--no-sync"])) {
@@ -217,7 +217,7 @@ fn run_deep(lab: &Lab, length: usize) -> Ran<'_> {
 }
 
 #[test]
-fn a_storage_whose_path_is_too_long_is_told_of_and_shorter_ones_are_used() {
+fn a_storage_whose_path_is_too_long_is_reported_and_shorter_ones_are_used() {
     let lab = lab();
     // Files below a storage are reached from there, however long its own path is.
     run_deep(&lab, 3950).exit(0).says("11 calls: 11 computed\n");

@@ -72,7 +72,7 @@ fn every_command_that_takes_inputs_takes_them_by_name() {
 }
 
 #[test]
-fn what_is_wrong_with_named_inputs_is_told() {
+fn faults_of_named_inputs_are_reported() {
     let lab = lab();
     let run = |arguments: &[&str]| -> Ran<'_> { lab.run("ce-run", arguments) };
     run(&["../storage", "-p", "z=1"]).exit(2).says("the task task takes no input z");

@@ -110,7 +110,7 @@ fn a_reader_who_has_seen_enough_does_not_stop_the_evaluation() {
 }
 
 #[test]
-fn output_that_cannot_be_written_is_told_of_after_the_evaluation() {
+fn output_that_cannot_be_written_is_reported_after_the_evaluation() {
     for (program, options) in
         [("ce-run", vec![]), ("ce-run", vec!["--json"]), ("ce-run", vec!["-q"]), ("ce-sym", vec![])]
     {

@@ -151,7 +151,7 @@ fn a_default_that_is_added_changed_or_removed_is_noticed() {
 }
 
 #[test]
-fn what_is_wrong_with_a_file_is_told() {
+fn faults_of_a_file_are_reported() {
     let wrong = [
         ("none", "value: the task has no file \"none\""),
         ("../data/x", "is not a plain relative path"),

@@ -122,7 +122,7 @@ fn a_text_that_gives_no_value_is_refused() {
 }
 
 #[test]
-fn a_literal_that_is_missing_is_told_with_its_text() {
+fn a_literal_that_is_missing_is_reported_with_its_text() {
     let lab = lab().file("sheets/c.tsv", "").commit_again();
     let ran = lab.run("ce-run", &["../storage", "-psample=c"]).exit(3);
     ran.shows("FILE('data/c.fastq') ../storage/data/c.fastq MISSING!!!");

@@ -251,7 +251,7 @@ fn a_named_repository_hides_a_submodule() {
 }
 
 #[test]
-fn what_is_wrong_with_a_tree_is_told() {
+fn faults_of_a_tree_are_reported() {
     for (value, told) in [
         ("other", "the task has no submodule \"other\""),
         ("lib/src", "the task has no submodule \"lib/src\""),

@@ -202,7 +202,7 @@ fn the_job_of_a_submodule_that_is_elsewhere_is_not_kept() {
 }
 
 #[test]
-fn ignored_files_are_told_of_and_do_no_harm() {
+fn ignored_files_are_reported_and_do_no_harm() {
     for library in LIBRARIES {
         let lab = Lab::task(TASK).file("computations/mul/.gitignore", "*.o\nbuild\n");
         let lab = lab.commit_with(library);

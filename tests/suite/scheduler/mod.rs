@@ -200,7 +200,7 @@ fn the_call_of_a_worker_that_is_killed_is_executed_again() {
 }
 
 #[test]
-fn a_start_that_fails_is_told_once_with_its_cause() {
+fn a_start_that_fails_is_reported_once_with_its_cause() {
     let lab = one_call("").scheduling("echo unknown queue fast >&2; exit 3", POLL, CANCEL);
     let ran = lab.ce_run_commanded().exit(3).called(vec![]);
     let why = "compeval.scheduler.start failed (exit status: 3): unknown queue fast; it is: sh ";
@@ -252,7 +252,7 @@ fn a_start_that_hangs_loses_no_worker_and_doubles_no_result() {
 }
 
 #[test]
-fn a_start_that_prints_no_id_is_told() {
+fn a_start_that_prints_no_id_is_reported() {
     for (printed, told) in
         [("Your job 12 has been submitted", "\"Your job 12 has been submitted\""), ("", "\"\"")]
     {
@@ -358,7 +358,7 @@ fn the_settings_of_the_documentation_are_understood() {
 }
 
 #[test]
-fn commands_that_are_missing_or_wrong_are_told() {
+fn commands_that_are_missing_or_wrong_are_reported() {
     let lab = one_call("").commanding("x {script} {ids}", "y", "z {id}");
     let ran = lab.finish(&mut lab.commanded()).exit(2);
     let ran = ran.says("compeval.scheduler.start in LAB/home/.gitconfig is \"x {script} {ids}\", ");

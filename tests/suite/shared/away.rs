@@ -164,7 +164,7 @@ fn outputs_of_the_job_are_needed_in_any_case() {
 }
 
 #[test]
-fn what_comes_out_different_is_told_and_set_aside() {
+fn what_comes_out_different_is_reported_and_set_aside() {
     let lab = executed();
     away(&lab, "storage", "second");
     away(&lab, "storage", "third");

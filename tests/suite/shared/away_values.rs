@@ -59,7 +59,7 @@ fn a_member_of_what_is_away_demands_it() {
 }
 
 #[test]
-fn a_directory_that_comes_out_different_is_told_with_its_first_member() {
+fn a_directory_that_comes_out_different_is_reported_with_its_first_member() {
     let lab = members();
     salt(&lab, "salt\n");
     let told = lab.ce_run(&[]).exit(1).called(vec!["make"]);

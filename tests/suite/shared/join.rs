@@ -206,7 +206,7 @@ fn a_branch_with_other_contents_is_refused() {
 }
 
 #[test]
-fn a_repository_that_is_not_there_or_refuses_is_told() {
+fn a_repository_that_is_not_there_or_refuses_is_reported() {
     let lab = lab();
     lab.ce_run(&[]).exit(0);
     push(&lab, &[], "storage", "nowhere").exit(2).says("there is no repository");

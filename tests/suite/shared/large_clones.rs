@@ -158,7 +158,7 @@ fn an_audit_names_an_absent_directory_whose_member_is_read() {
 }
 
 #[test]
-fn the_cause_that_nothing_can_be_fetched_is_told_once() {
+fn the_cause_that_nothing_can_be_fetched_is_reported_once() {
     let script = |name: &str| format!(r#"cat "$1" "$1" "$1" >"$2"; echo {name} >>"$2""#);
     let mut lab =
         Lab::task("Inputs: 'x'\nALL((high INPUT('x')) (wide INPUT('x')) (deep INPUT('x')))")

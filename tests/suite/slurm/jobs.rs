@@ -142,7 +142,7 @@ fn who_cancels_a_run_or_sees_it_fail_sees_no_other_one() {
 }
 
 #[test]
-fn what_cannot_be_a_job_is_told_at_the_terminal() {
+fn what_cannot_be_a_job_is_reported_at_the_terminal() {
     let lab = one_call("");
     lab.ce_run(&["--detach=job"]).exit(2).says("--on here and --detach=job exclude each other");
     let job = ["--on", "slurm", "--detach=job"];

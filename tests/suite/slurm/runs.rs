@@ -89,7 +89,7 @@ fn workers_on_slurm_audit_what_a_run_asks_for() {
 }
 
 #[test]
-fn exit_statuses_of_many_calls_are_told() {
+fn exit_statuses_of_many_calls_are_reported() {
     let Some(cluster) = Cluster::shared() else { return };
     // Status 75 means a suspended call.
     let all = || (1..=201).filter(|number| *number != 75_u32);
@@ -161,7 +161,7 @@ fn runs_share_the_workers_that_each_of_them_submits() {
 }
 
 #[test]
-fn settings_that_the_cluster_refuses_are_told_and_nothing_hangs() {
+fn settings_that_the_cluster_refuses_are_reported_and_nothing_hangs() {
     let Some(cluster) = Cluster::shared() else { return };
     let lab = one_call("").set("partition", "none");
     let ran = lab.ce_run_on(cluster, &[]).exit(3);

@@ -212,7 +212,7 @@ fn points_that_have_only_failed_are_compared_with_their_failures() {
 }
 
 #[test]
-fn points_that_failed_before_are_told_in_a_line() {
+fn points_that_failed_before_are_reported_in_a_line() {
     for (count, points) in [(1, "n=1"), (5, "n=1, n=2, n=3, ...")] {
         let levels: Vec<String> = (1..=count).map(|it| format!("{it}\n")).collect();
         let lab = sweep("", &[("factors/00-n", &levels.concat()), ("allow-failed", "")])

@@ -180,7 +180,7 @@ fn an_invalid_number_is_an_error_of_its_row() {
 }
 
 #[test]
-fn a_wrong_rule_is_told_when_the_task_is_loaded() {
+fn a_wrong_rule_is_reported_when_the_task_is_loaded() {
     for (rule, message, hint) in [
         (
             "10..5 until seconds ±5%",

@@ -58,7 +58,7 @@ const TEXTS: [&str; 48] = [
 ];
 
 #[test]
-fn every_mistake_is_told_with_its_place_and_what_to_try() {
+fn every_mistake_is_reported_with_its_place_and_what_to_try() {
     golden::check("text/mistakes.txt", &mistakes(TEXTS.map(str::to_owned)));
 }
 

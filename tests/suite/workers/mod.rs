@@ -101,7 +101,7 @@ fn several_workers_share_the_calls_of_several_runs() {
 }
 
 #[test]
-fn a_call_that_fails_at_a_worker_is_told_like_any_other() {
+fn a_call_that_fails_at_a_worker_is_reported_like_any_other() {
     let lab = || {
         Lab::task("Inputs: 'x'\n(fail INPUT('x'))[0]")
             .computation("fail", "x", "y", "echo no luck; exit 3")

@@ -509,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_without_slurm_is_told() {
+    fn a_host_without_slurm_is_reported() {
         let slurm = Slurm::default().with_variable("PATH", "/nowhere");
         let token = JobToken::random().unwrap();
         let error = slurm.jobs(std::slice::from_ref(&token)).unwrap_err();

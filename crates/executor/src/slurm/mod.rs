@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn every_wrong_setting_is_told() {
+    fn every_wrong_setting_is_reported() {
         let wrong = [
             ("partition", "two words"),
             ("qos", "--hold"),

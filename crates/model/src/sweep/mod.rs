@@ -534,7 +534,7 @@ mod tests {
     }
 
     #[test]
-    fn all_problems_are_told_up_to_a_limit() {
+    fn all_problems_are_reported_up_to_a_limit() {
         let sheet = "a\n1\n1\n\u{1}\n";
         assert_eq!(problems(Tsv, sheet.as_bytes()).len(), 2);
         let sheet = "a\n".to_owned() + &"\u{1}\n".repeat(1000) + "1\n1\n";
@@ -708,7 +708,7 @@ mod tests {
     }
 
     #[test]
-    fn factors_that_have_no_product_are_told() {
+    fn factors_that_have_no_product_are_reported() {
         assert_eq!(product(Vec::new(), None), Err(vec![FactorFault::NoFactors]));
         assert_eq!(product(Vec::new(), NonZeroU32::new(3)).unwrap().len(), 3);
         let wrong =

@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn each_number_is_told_once_and_a_few_are() {
+    fn each_number_is_printed_once_and_only_a_few_are() {
         let texts = ["1", "1.0", "00", "0", "1.00", "2", "+2", "3", "3."].map(Arc::from);
         let pairs: Vec<String> =
             alike("n", &texts).iter().map(|it| format!("{} {}", it.first, it.second)).collect();

@@ -483,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn rounding_widens_an_interval_and_is_told() {
+    fn rounding_widens_an_interval_and_is_reported() {
         let table = |value: &str| format!("s\n{}", format!("{value}\n").repeat(6));
         let compared = of_files(&table("0.05"), &table("0.06")).unwrap();
         let row = &compared.columns[0].rows[0];
@@ -496,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outlier_counts_and_is_told() {
+    fn an_outlier_counts_and_is_reported() {
         let new = "1.00000\n1.00001\n1.00002\n1.00003\n1.00004\n9.00000\n";
         let old = "1.00000\n1.00001\n1.00002\n1.00003\n1.00004\n1.00005\n";
         let compared = of_files(&format!("s\n{old}"), &format!("s\n{new}")).unwrap();

@@ -586,7 +586,7 @@ mod tests {
     }
 
     #[test]
-    fn some_calls_of_both_sides_are_told() {
+    fn some_calls_of_both_sides_are_reported() {
         let rows = (1..=5).map(|at| {
             let (call, value) = if at < 3 { (at, 5) } else { (at + 9, 6) };
             format!("1 {at} 5 | {at}\n2 {at} {value} | {call}\n")
@@ -609,7 +609,7 @@ mod tests {
     }
 
     #[test]
-    fn other_hosts_and_times_are_told() {
+    fn other_hosts_and_times_are_reported() {
         let rows = |host: &str, day: u32| {
             let row = |at| {
                 format!("{at}.5,ok,{at},{host},{host} CPU,2026-01-{day}T00:0{at}:00Z,1.5,,,\n")

@@ -637,7 +637,7 @@ mod tests {
     use ce_model::probe_diagnosis::Grade;
 
     #[test]
-    fn what_is_known_of_a_kind_is_told() {
+    fn what_is_known_of_a_kind_is_reported() {
         assert_eq!(summary(&diagnose_kind(0xef53)), (None, "ext2, ext3 or ext4; ".to_owned()));
         assert_eq!(summary(&diagnose_kind(0x5265_4973)), (None, "reiserfs; ".to_owned()));
         let (grade, text) = summary(&diagnose_kind(0x0102_1994));
@@ -650,7 +650,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_on_another_file_system_is_told() {
+    fn a_part_on_another_file_system_is_reported() {
         assert_eq!(diagnose_mounts(&[]).grade(), None);
         let (grade, text) = summary(&diagnose_mounts(&[
             "results/c_add is a link".to_owned(),
@@ -674,7 +674,7 @@ mod tests {
     }
 
     #[test]
-    fn little_room_is_told() {
+    fn little_room_is_reported() {
         let much = Space { free: 46 << 30, all: 252 << 30, files: Some(16_777_216) };
         let text = "46.0 GiB of 252.0 GiB are free, and 16 million files; ";
         assert_eq!(summary(&diagnose_space(much)), (None, text.to_owned()));
@@ -706,7 +706,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_one_are_told() {
+    fn names_that_collide_are_reported() {
         assert_eq!(diagnose_case(true).grade(), None);
         let (grade, text) = summary(&diagnose_case(false));
         assert_eq!(grade, Some(Grade::Broken));
@@ -714,7 +714,7 @@ mod tests {
     }
 
     #[test]
-    fn characters_that_are_not_kept_are_told() {
+    fn characters_that_are_not_kept_are_reported() {
         let fine =
             Characters { accent: NameHandling::Kept, merged: false, marks: NameHandling::Kept };
         assert_eq!(diagnose_characters(fine).grade(), None);
@@ -738,7 +738,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_free_for_a_moment_is_told() {
+    fn a_name_that_is_free_for_a_moment_is_reported() {
         let fine = ReplaceResult { same: true, moves: 300, gaps: 0 };
         assert_eq!(diagnose_replacing(fine).grade(), None);
         let (grade, text) = summary(&diagnose_replacing(ReplaceResult { gaps: 2, ..fine }));
@@ -760,7 +760,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_system_that_always_replaces_is_told() {
+    fn a_file_system_that_always_replaces_is_reported() {
         let fine = MoveResult { native: true, refused: true, moved: true };
         assert_eq!(diagnose_moving(fine).grade(), None);
         let (grade, text) = summary(&diagnose_moving(MoveResult { native: false, ..fine }));
@@ -772,7 +772,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_goes_to_two_is_told() {
+    fn a_name_that_is_created_twice_is_reported() {
         let fair = ExclusiveCreation { refused: true, same: true, unfair: 0 };
         assert_eq!(diagnose("a", fair, "b").grade(), None);
         for (taken, what) in [

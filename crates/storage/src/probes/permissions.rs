@@ -332,7 +332,7 @@ mod tests {
     use ce_model::probe_diagnosis::Grade;
 
     #[test]
-    fn modes_that_do_not_count_are_told() {
+    fn modes_that_do_not_count_are_reported() {
         let fine = WriteRights { mode: 0o444, open: false, root: false };
         let text = "the mode of a published file is 444; ".to_owned();
         assert_eq!(summary(&diagnose_seal(fine)), (None, text));
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_started_or_copied_is_told() {
+    fn what_cannot_be_started_or_copied_is_reported() {
         assert_eq!(diagnose_programs(true).grade(), None);
         assert_eq!(diagnose_programs(false).grade(), Some(Grade::Broken));
         assert!(summary(&diagnose_copies(true, true)).1.contains("shares its blocks"));
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn what_keeps_others_from_what_is_made_is_told_with_commands() {
+    fn what_keeps_others_from_what_is_made_is_reported_with_commands() {
         let plain = facts(Rights { mode: 0o775, ..OWN });
         assert!(summary(&diagnose(&plain)).1.contains("get their maker's group"));
         assert_eq!(hint(&plain), "chmod g+s results");

@@ -270,7 +270,7 @@ mod tests {
     use ce_model::probe_diagnosis::Grade;
 
     #[test]
-    fn a_slow_disk_is_told() {
+    fn a_slow_disk_is_reported() {
         let [fast, slow] = [2, 11].map(Duration::from_millis);
         let disk = Flushed { file: fast, directory: fast, file_system: fast };
         let text = "a file 2.0 ms, a directory 2.0 ms, the file system 2.0 ms: a call alone waits \
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_cannot_know_of_each_other_is_told() {
+    fn what_runs_cannot_know_of_each_other_is_reported() {
         assert_eq!(diagnose_liveness(&checks()).grade(), None);
         for blind in [
             LivenessChecks { boot: false, ..checks() },

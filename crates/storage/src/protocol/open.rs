@@ -488,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn a_storage_is_told_by_what_it_holds() {
+    fn a_storage_is_recognised_by_its_contents() {
         for names in [
             &["tinputs/"][..],
             &["tinputs/", "README"],

@@ -500,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_overlaps_and_backward_ranges_are_told() {
+    fn gaps_overlaps_and_backward_ranges_are_reported() {
         let names = ["00_02-a", "02_03-b", "03_01-c", "06-d"];
         let branches: Vec<_> = names.iter().filter_map(|name| Branch::parse(name)).collect();
         let mut findings = Problems::default();

@@ -62,7 +62,7 @@ const WRONG_POINTS: [&str; 4] = [
 ];
 
 #[test]
-fn every_mistake_in_a_sweep_is_told_with_its_place_and_what_to_try() {
+fn every_mistake_in_a_sweep_is_reported_with_its_place_and_what_to_try() {
     let texts = WRONG.into_iter().chain(WRONG_POINTS);
     let texts = texts.map(|text| text.replace("BODY", "(add INPUT('a') INPUT('x'))"));
     golden::check("text/sweeps.txt", &mistakes(texts));

@@ -633,7 +633,7 @@ fn a_submission_makes_the_next_question_sooner_but_never_too_soon() {
 }
 
 #[test]
-fn failures_are_told_once() {
+fn failures_are_reported_once() {
     let mut polling = Polling::new(s(2));
     let told: Vec<bool> = (0..5).map(|at| polling.failed(s(at * 60))).collect();
     assert_eq!(told, [false, false, true, false, false]);

@@ -190,7 +190,7 @@ fn a_name_is_an_input_or_bound_around_the_place() {
 }
 
 #[test]
-fn all_problems_are_told_at_once_and_in_order() {
+fn all_problems_are_reported_at_once_and_in_order() {
     let wrong = problems("(add (add x)\n (add z\n  OWN('data/none')))");
     let expected = [
         "2: add takes 2 inputs, not 1",
