@@ -40,7 +40,7 @@ fn links_may_lead_to_links_and_anywhere_in_the_repository() {
     assert_eq!(lab.output(), "22\n");
 }
 
-/// `(add #1=(add #2=(... INPUT('x') INPUT('x') ...)[0] #2#)[0] #1#)[0]`: so many calls.
+/// `(add #1=(add #2=(... INPUT('x') INPUT('x') ...)[0] #2#)[0] #1#)[0]`: this number of calls.
 fn doubling(calls: usize) -> String {
     let mut text = "Inputs: 'x'\n".to_owned();
     for number in 1..calls {

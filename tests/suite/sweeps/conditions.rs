@@ -41,7 +41,7 @@ fn conditions_of_computed_points_are_found_when_these_are() {
 }
 
 #[test]
-fn a_condition_that_leaves_nothing_is_told() {
+fn a_condition_that_leaves_nothing_is_reported() {
     let told = "no point is left: the table is empty\n  try: leave out fewer points";
     let lab = with("a > 9\n").commit();
     for ran in [lab.ce_run(&[]), lab.run("ce", &["check"])] {

@@ -59,7 +59,7 @@ fn both_forms_say_the_same() {
 
 /// Each level has the values of the one below it twice, and one long chain has a level more for each line.
 #[test]
-fn deep_and_wide_nests_are_told_soon() {
+fn deep_and_wide_nests_are_reported_soon() {
     let lines = |count: u32, line: &dyn Fn(u32, u32) -> String| {
         (1..=count).map(|n| line(n, n - 1)).collect::<String>()
     };

@@ -202,7 +202,7 @@ fn a_collection_keeps_what_a_text_names_at_any_commit() {
 }
 
 #[test]
-fn what_is_wrong_with_the_texts_of_names_is_told_with_its_line() {
+fn faults_of_texts_of_names_are_reported_with_their_line() {
     let text = "Inputs: x\n(add (add x OWN('{x}')) OWN('{x}') :resources 'memory {x}G')";
     let lab = task(text).commit();
     let run = |text: &str| lab.run("ce", &["run", "../storage", "-p", &format!("x={text}")]);

@@ -45,7 +45,7 @@ struct NewFile<'a> {
     is_program: bool,
 }
 
-/// The files of a new task of which the workflow is one text: it runs at once.
+/// The files of a new task whose workflow is one text: it runs at once.
 const STUDY: [NewFile<'static>; 3] = [
     NewFile {
         path: WORKFLOW_TEXT,

@@ -68,13 +68,13 @@ fn a_name_stands_for_one_computation() {
     let task = task.script("mul.sh", declared);
     task.tells(
         "computations/mul: mul is mul/ and mul.sh: a name stands for one computation\n\
-         try: give each a name of its own, or chmod -x a file that is no computation",
+         try: give each a name of its own, or chmod -x a file that is not a computation",
     );
     let task = task.without("computations/mul");
     task.tells("");
     task.script("mul", declared).tells(
         "computations/mul: mul is mul and mul.sh: a name stands for one computation\n\
-         try: give each a name of its own, or chmod -x a file that is no computation",
+         try: give each a name of its own, or chmod -x a file that is not a computation",
     );
 }
 
@@ -137,7 +137,7 @@ fn the_access_and_resources_of_a_declaration_are_checked_by_line() {
          try: write network, read PATH, write PATH, env NAME, device PATH, root INPUT, path INPUT or suspend\n\
          computations/mul.sh:7: the computation has no input \"c\"\n\
          try: name a line of the computation's file inputs\n\
-         computations/mul.sh:8: \"cpu\" is no resource\n\
+         computations/mul.sh:8: \"cpu\" is not a resource\n\
          try: did you mean \"cpus\"?",
     );
 }
@@ -213,12 +213,12 @@ fn a_line_of_resources_is_one_amount() {
     for (line, told) in [
         (
             "cpu 4",
-            "workflow/resources:1: \"cpu\" is no resource\n\
+            "workflow/resources:1: \"cpu\" is not a resource\n\
              try: did you mean \"cpus\"?",
         ),
         (
             "speed 3",
-            "workflow/resources:1: \"speed\" is no resource\n\
+            "workflow/resources:1: \"speed\" is not a resource\n\
              try: write a line such as cpus 4, memory 8G, time 2h, gpus 1, nodes 2, tasks 64, launcher srun, exclusive",
         ),
         (
@@ -228,7 +228,7 @@ fn a_line_of_resources_is_one_amount() {
         ),
         (
             "cpus=8",
-            "workflow/resources:1: \"cpus=8\" is no resource\n\
+            "workflow/resources:1: \"cpus=8\" is not a resource\n\
              try: write cpus 8",
         ),
         (
@@ -298,7 +298,7 @@ fn resources_of_a_task_name_the_computation() {
 #[test]
 fn resources_of_a_computation_are_checked_there() {
     TestTask::base().file("computations/add/resources", "speed 3\n").tells(
-        "computations/add/resources:1: \"speed\" is no resource\n\
+        "computations/add/resources:1: \"speed\" is not a resource\n\
          try: write a line such as cpus 4, memory 8G, time 2h, gpus 1, nodes 2, tasks 64, launcher srun, exclusive",
     );
 }

@@ -24,14 +24,14 @@ fn a_wrong_kind_hides_nothing_of_what_is_wrong_below() {
         .file("workflow/inputs/01-x/value", "z\n")
         .tells(
             "workflow/inputs/01-x/value: the task has no input \"z\"\n\
-             try: name it among the inputs of the task, define it, or bind it in a sweep around the node, of which :names lists what computed points bind; a text stands in quotes\n\
+             try: name it among the inputs of the task, define it, or bind it in a sweep around the node (in :names, if its points are computed); a text stands in quotes\n\
              workflow/kind: \"compuation\" is not a kind of node\n\
              try: write computation, input, literal, file, text, tree, member, all, sweep or points",
         );
 }
 
 #[test]
-fn what_is_odd_is_told_beside_what_is_wrong() {
+fn oddities_are_reported_beside_faults() {
     let task = TestTask::base().file("workflow/kind", "compuation\nlines\n");
     task.file("workflow/notes", "").tells(
         "workflow/kind: \"compuation\" is not a kind of node\n\
@@ -265,9 +265,9 @@ fn sliced(outputs: &str) -> TestTask {
 #[test]
 fn a_line_of_a_slice_is_a_number_or_a_name() {
     sliced("0\n1st\n-1\n+1\n100\n99999\n01\n").tells(
-        "workflow/outputs:2: \"1st\" is no output: there are one, two\n\
-         workflow/outputs:3: \"-1\" is no output: there are one, two\n\
-         workflow/outputs:4: \"+1\" is no output: there are one, two\n\
+        "workflow/outputs:2: \"1st\" is not an output: there are one, two\n\
+         workflow/outputs:3: \"-1\" is not an output: there are one, two\n\
+         workflow/outputs:4: \"+1\" is not an output: there are one, two\n\
          workflow/outputs:5: \"100\" is not the number of an output (0 to 99)\n\
          try: write a number up to 99, or the name of an output\n\
          workflow/outputs:6: \"99999\" is not the number of an output (0 to 99)\n\
@@ -296,7 +296,7 @@ fn a_slice_chooses_something() {
 #[test]
 fn a_wrong_line_of_a_slice_hides_nothing_of_what_is_wrong_in_others() {
     sliced("uno\n02\n").tells(
-        "workflow/outputs:1: \"uno\" is no output: there are one, two\n\
+        "workflow/outputs:1: \"uno\" is not an output: there are one, two\n\
          workflow/outputs:2: take1 has 2 outputs, so there is no 02\n\
          try: outputs are numbered from 00",
     );
@@ -314,7 +314,7 @@ fn a_slice_has_at_most_100_outputs() {
 fn a_name_that_no_output_has_is_told_with_the_names() {
     let task = TestTask::empty().file("inputs", "x\n");
     task.call("", "divmod", &["x", "x"]).file("workflow/outputs", "quotent\n").tells(
-        "workflow/outputs:1: \"quotent\" is no output: there are quotient, remainder\n\
+        "workflow/outputs:1: \"quotent\" is not an output: there are quotient, remainder\n\
          try: did you mean quotient?",
     );
 }
@@ -334,9 +334,9 @@ fn a_wrong_name_of_an_output_is_told_once_below_a_sweep() {
         .call("inputs/00-body/", "divmod", &["a", "a"])
         .file("workflow/inputs/00-body/outputs", "rest\nnone\n")
         .tells(
-            "workflow/inputs/00-body/outputs:1: \"rest\" is no output: there are quotient, remainder\n\
-             workflow/inputs/00-body/outputs:2: \"none\" is no output: there are quotient, remainder\n\
-             workflow/outputs:1: \"rows\" is no output: there are table, directory",
+            "workflow/inputs/00-body/outputs:1: \"rest\" is not an output: there are quotient, remainder\n\
+             workflow/inputs/00-body/outputs:2: \"none\" is not an output: there are quotient, remainder\n\
+             workflow/outputs:1: \"rows\" is not an output: there are table, directory",
         );
 }
 
@@ -344,19 +344,19 @@ fn a_wrong_name_of_an_output_is_told_once_below_a_sweep() {
 fn an_input_that_is_read_is_listed() {
     TestTask::base().file("inputs", "z\nstop word\n").tells(
         "workflow/inputs/00-mul/inputs/00-x/value: the task has no input \"x\"\n\
-         try: name it among the inputs of the task, define it, or bind it in a sweep around the node, of which :names lists what computed points bind; a text stands in quotes\n\
+         try: name it among the inputs of the task, define it, or bind it in a sweep around the node (in :names, if its points are computed); a text stands in quotes\n\
          workflow/inputs/00-mul/inputs/01-stop words/value: the task has no input \"stop words\"\n\
          try: did you mean \"stop word\"?\n\
          workflow/inputs/01-x/value: the task has no input \"x\"\n\
-         try: name it among the inputs of the task, define it, or bind it in a sweep around the node, of which :names lists what computed points bind; a text stands in quotes",
+         try: name it among the inputs of the task, define it, or bind it in a sweep around the node (in :names, if its points are computed); a text stands in quotes",
     );
     TestTask::base().file("inputs", "").tells(
         "workflow/inputs/00-mul/inputs/00-x/value: the task has no input \"x\"\n\
-         try: name it among the inputs of the task, define it, or bind it in a sweep around the node, of which :names lists what computed points bind; a text stands in quotes\n\
+         try: name it among the inputs of the task, define it, or bind it in a sweep around the node (in :names, if its points are computed); a text stands in quotes\n\
          workflow/inputs/00-mul/inputs/01-stop words/value: the task has no input \"stop words\"\n\
-         try: name it among the inputs of the task, define it, or bind it in a sweep around the node, of which :names lists what computed points bind; a text stands in quotes\n\
+         try: name it among the inputs of the task, define it, or bind it in a sweep around the node (in :names, if its points are computed); a text stands in quotes\n\
          workflow/inputs/01-x/value: the task has no input \"x\"\n\
-         try: name it among the inputs of the task, define it, or bind it in a sweep around the node, of which :names lists what computed points bind; a text stands in quotes",
+         try: name it among the inputs of the task, define it, or bind it in a sweep around the node (in :names, if its points are computed); a text stands in quotes",
     );
 }
 
@@ -374,7 +374,7 @@ fn the_name_of_an_input_has_no_control_character() {
         "inputs:2: \"stop\\twords\" holds a slash or a control character\n\
          try: write a name without slashes and control characters, as in sort-2\n\
          workflow/inputs/00-mul/inputs/01-stop words/value: the task has no input \"stop words\"\n\
-         try: name it among the inputs of the task, define it, or bind it in a sweep around the node, of which :names lists what computed points bind; a text stands in quotes",
+         try: name it among the inputs of the task, define it, or bind it in a sweep around the node (in :names, if its points are computed); a text stands in quotes",
     );
 }
 
@@ -382,7 +382,7 @@ fn the_name_of_an_input_has_no_control_character() {
 fn a_default_is_that_of_an_input() {
     TestTask::base().file("defaults/x", "1\n").file("defaults/y", "").tells(
         "defaults/y: the task has no input \"y\"\n\
-         try: name it among the inputs of the task, define it, or bind it in a sweep around the node, of which :names lists what computed points bind; a text stands in quotes",
+         try: name it among the inputs of the task, define it, or bind it in a sweep around the node (in :names, if its points are computed); a text stands in quotes",
     );
 }
 

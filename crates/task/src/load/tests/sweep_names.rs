@@ -64,7 +64,7 @@ fn all_computations_have_the_same_outputs() {
 }
 
 #[test]
-fn a_computation_with_a_problem_is_told_once() {
+fn a_computation_with_a_problem_is_reported_once() {
     over("add\nmax\n").mode("computations/max/exec", 0o644).tells(
         "computations/max/exec: is not executable\n\
          try: chmod +x, and commit the change of mode",
@@ -74,7 +74,7 @@ fn a_computation_with_a_problem_is_told_once() {
 #[test]
 fn some_point_is_left() {
     over("add\n").file("workflow/exclude.tsv", "op\nadd\n").tells(
-        "workflow/inputs/00-body/value: all points are excluded, so the name is that of no computation\n\
+        "workflow/inputs/00-body/value: all points are excluded, so the name stands for no computation\n\
          try: leave out fewer points in exclude.tsv and where",
     );
 }

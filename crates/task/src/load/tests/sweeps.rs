@@ -30,7 +30,7 @@ fn levels_are_lines_that_differ() {
             ),
             (
                 "1\n2\n1\n",
-                "workflow/factors/00-a:3: the row is the same as that of line 1\n\
+                "workflow/factors/00-a:3: the row repeats line 1\n\
                  try: remove one of them; replicates repeat points",
             ),
             (
@@ -272,7 +272,7 @@ fn the_names_of_a_sweep_are_unknown_outside() {
         .node("inputs/01-n/", "input", "n")
         .tells(
             "workflow/inputs/01-n/value: the task has no input \"n\"\n\
-             try: name it among the inputs of the task, define it, or bind it in a sweep around the node, of which :names lists what computed points bind; a text stands in quotes",
+             try: name it among the inputs of the task, define it, or bind it in a sweep around the node (in :names, if its points are computed); a text stands in quotes",
         );
 }
 
@@ -474,7 +474,7 @@ fn a_column_with_two_spellings_of_a_number_has_texts() {
 }
 
 #[test]
-fn a_condition_that_leaves_nothing_is_told() {
+fn a_condition_that_leaves_nothing_is_reported() {
     tell(
         "where",
         &[(

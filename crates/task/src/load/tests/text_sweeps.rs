@@ -22,21 +22,21 @@ fn a_factor_has_levels_in_quotes_or_numbers() {
         ),
         (
             "SWEEP((add x n) :over n one two)",
-            "workflow.ce:2: \"one\" is no level\n\
+            "workflow.ce:2: \"one\" is not a level\n\
              | SWEEP((add x n) :over n one two)\n\
              |                         ^\n\
              try: write 'one' if it is a level",
         ),
         (
             "SWEEP(:over n 1 2 y)",
-            "workflow.ce:2: \"y\" is no level\n\
+            "workflow.ce:2: \"y\" is not a level\n\
              | SWEEP(:over n 1 2 y)\n\
              |                   ^\n\
              try: write 'y' if it is a level, or :body y if it is an expression",
         ),
         (
             "SWEEP((add x n) :over n 1 2 y)",
-            "workflow.ce:2: \"y\" is no level\n\
+            "workflow.ce:2: \"y\" is not a level\n\
              | SWEEP((add x n) :over n 1 2 y)\n\
              |                             ^\n\
              try: write 'y' if it is a level",
@@ -103,7 +103,7 @@ fn rows_have_values_that_can_be_used() {
     tell(&[
         (
             "SWEEP((add x n) :over ('n' 'm') (1 2) y)",
-            "workflow.ce:2: \"y\" is no row\n\
+            "workflow.ce:2: \"y\" is not a row\n\
              | SWEEP((add x n) :over ('n' 'm') (1 2) y)\n\
              |                                       ^\n\
              try: write ('y') if it is a row",
@@ -130,7 +130,7 @@ fn a_range_of_levels_has_plain_numbers() {
     tell(&[
         (
             "SWEEP((add x n) :over n 001..003)",
-            "workflow.ce:2: \"001..003\" is no range of numbers\n\
+            "workflow.ce:2: \"001..003\" is not a range of numbers\n\
              | SWEEP((add x n) :over n 001..003)\n\
              |                         ^\n\
              try: write 1..8, 0..100+25 or 1..64*2, without zeros at begin or end; or quotes around it if it is a text",
@@ -190,7 +190,7 @@ fn a_body_reads_what_is_bound() {
             "workflow.ce:2: the task has no input \"m\"\n\
              | SWEEP((add x m) :over n 1 2)\n\
              |              ^\n\
-             try: name it among the inputs of the task, define it, or bind it in a sweep around the node, of which :names lists what computed points bind; a text stands in quotes",
+             try: name it among the inputs of the task, define it, or bind it in a sweep around the node (in :names, if its points are computed); a text stands in quotes",
         ),
         (
             "SWEEP((add x y) :over n 1 2)",
@@ -204,14 +204,14 @@ fn a_body_reads_what_is_bound() {
             "workflow.ce:2: the task has no input \"n\"\n\
              | SWEEP((add x n) y x)\n\
              |              ^\n\
-             try: name it among the inputs of the task, define it, or bind it in a sweep around the node, of which :names lists what computed points bind; a text stands in quotes",
+             try: name it among the inputs of the task, define it, or bind it in a sweep around the node (in :names, if its points are computed); a text stands in quotes",
         ),
         (
             "SWEEP((add x n) POINTS(:over n 1 2))",
             "workflow.ce:2: the task has no input \"n\"\n\
              | SWEEP((add x n) POINTS(:over n 1 2))\n\
              |              ^\n\
-             try: name it among the inputs of the task, define it, or bind it in a sweep around the node, of which :names lists what computed points bind; a text stands in quotes",
+             try: name it among the inputs of the task, define it, or bind it in a sweep around the node (in :names, if its points are computed); a text stands in quotes",
         ),
         (
             "SWEEP((add x n) :over n 1 2 :points y)",
@@ -285,7 +285,7 @@ fn a_condition_compares_columns_of_the_points() {
         ),
         (
             "SWEEP((add x n) :over n 1 'two' :where 'n > 1')",
-            "workflow.ce:2: column 1: n is a text, since \"two\" is no number, and is compared with a number\n\
+            "workflow.ce:2: column 1: n is a text, since \"two\" is not a number, and is compared with a number\n\
              | SWEEP((add x n) :over n 1 'two' :where 'n > 1')\n\
              |                                        ^\n\
              try: write the other side in quotes, as it is spelled",
@@ -298,7 +298,7 @@ fn names_are_texts_of_computed_points() {
     tell(&[
         (
             "SWEEP((add x n) :names 'n' y)",
-            "workflow.ce:2: \"y\" is no text in quotes\n\
+            "workflow.ce:2: \"y\" is not a text in quotes\n\
              | SWEEP((add x n) :names 'n' y)\n\
              |                            ^\n\
              try: write 'y' if it is a text, or :points y if it is an expression",
@@ -355,7 +355,7 @@ fn names_in_braces_are_listed() {
             "workflow.ce:2: the task has no file \"{n}\"\n\
              | SWEEP((add x OWN('{n}')) x)\n\
              |              ^\n\
-             try: in braces, only names of inputs of the task and of sweeps around the node stand for texts, of which :names lists what computed points bind",
+             try: in braces, only names of inputs of the task and of sweeps around the node stand for texts; list what computed points bind in :names",
         ),
         (
             "SWEEP((add x x :resources 'cpus {cores}') x)",

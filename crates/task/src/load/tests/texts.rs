@@ -200,7 +200,7 @@ fn a_name_is_that_of_an_input_or_a_definition() {
             "workflow.ce:3: the task has no input \"z\"\n\
              |   x z)\n\
              |     ^\n\
-             try: name it among the inputs of the task, define it, or bind it in a sweep around the node, of which :names lists what computed points bind; a text stands in quotes",
+             try: name it among the inputs of the task, define it, or bind it in a sweep around the node (in :names, if its points are computed); a text stands in quotes",
         ),
         (
             "sum = (add x y)\n(mul smu x)",
@@ -216,7 +216,7 @@ fn a_name_is_that_of_an_input_or_a_definition() {
             "workflow.ce:3: the task has no input \"n\"\n\
              | (mul n sum)\n\
              |      ^\n\
-             try: name it among the inputs of the task, define it, or bind it in a sweep around the node, of which :names lists what computed points bind; a text stands in quotes",
+             try: name it among the inputs of the task, define it, or bind it in a sweep around the node (in :names, if its points are computed); a text stands in quotes",
         ),
     ]);
 }
@@ -386,12 +386,12 @@ fn resources_have_known_words_and_names() {
     tell(&[
         (
             "(add x y :resources 'cpus=8')",
-            "workflow.ce:2: \"cpus=8\" is no resource\n\
+            "workflow.ce:2: \"cpus=8\" is not a resource\n\
              try: write cpus 8",
         ),
         (
             "(add x y :resources 'cpu 4')",
-            "workflow.ce:2: \"cpu\" is no resource\n\
+            "workflow.ce:2: \"cpu\" is not a resource\n\
              try: did you mean \"cpus\"?",
         ),
         (
