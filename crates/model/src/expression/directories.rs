@@ -150,7 +150,7 @@ impl<'a> LayoutWalk<'a> {
         let after = filled + width;
         self.stack.push((id, next + 1, after));
         if after > MAX_ARITY {
-            self.wrong(id, Fault::TooMany(after));
+            self.wrong(id, Fault::TooMany);
             return true;
         }
         let label = match &argument.label {

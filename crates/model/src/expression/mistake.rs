@@ -266,8 +266,8 @@ pub enum Fault {
     #[error("the slice chooses no output")]
     NoOutput,
     /// More inputs or outputs than two digits can count.
-    #[error("there are {0}, and at most {MAX_ARITY} can be numbered")]
-    TooMany(usize),
+    #[error("there are more than the {MAX_ARITY} that can be numbered")]
+    TooMany,
     /// The number of files that an expression passes up is unknown.
     #[error("{0} has no slice, and its outputs are unknown: {reason}", reason = unknown_outputs(.0))]
     Width(String),
@@ -367,7 +367,7 @@ impl Explain for Fault {
             Self::Open(_) => "end it with the character that it begins with",
             Self::Name(error) => return error.hint(),
             Self::Duplicate(_) => "give each input a name of its own",
-            Self::TooMany(_) => "put them into a directory, which is one value",
+            Self::TooMany => "put them into a directory, which is one value",
             Self::Number(_) => "write a smaller number",
             Self::FileName(_) | Self::Label(_) => "write another name",
             Self::LongLabel => "write a shorter label",

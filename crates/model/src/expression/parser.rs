@@ -455,7 +455,7 @@ impl<'a> Parser<'a> {
             }
         }
         if outputs.len() > MAX_ARITY {
-            return Err((start, Fault::TooMany(outputs.len())));
+            return Err((start, Fault::TooMany));
         }
         Ok(Some(WrittenSlice::parse(outputs.iter().map(String::as_str))))
     }

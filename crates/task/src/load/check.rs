@@ -356,7 +356,7 @@ impl<'a, 'b, S: TaskSource> WorkflowCheck<'a, 'b, S> {
             let places = filled..filled + width;
             filled = places.end;
             if filled > MAX_ARITY {
-                self.nodes.problem(&open.place, "", 0, LoadFault::TooMany(filled));
+                self.nodes.problem(&open.place, "", 0, LoadFault::TooMany);
                 return None;
             }
             let place = match operation {

@@ -362,7 +362,7 @@ fn list_of(
     findings: &mut Problems,
 ) -> Option<Vec<String>> {
     if lines.len() > MAX_ARITY {
-        findings.problem(path, LoadFault::TooMany(lines.len()));
+        findings.problem(path, LoadFault::TooMany);
         return None;
     }
     let check = if file == "outputs" { check_output } else { check_input };

@@ -128,8 +128,8 @@ pub enum LoadFault {
         line: usize,
     },
     /// There are more inputs or outputs than two digits can number.
-    #[error("lists {0}, and at most {MAX_ARITY} can be numbered")]
-    TooMany(usize),
+    #[error("lists more than the {MAX_ARITY} that can be numbered")]
+    TooMany,
     /// The name of a directory in `inputs/` has no number.
     #[error("the name does not say which inputs it fills")]
     Place,
@@ -479,7 +479,7 @@ impl LoadFault {
             | Self::Arity { .. }
             | Self::Slice(_)
             | Self::OutOfSlice { .. }
-            | Self::TooMany(_)
+            | Self::TooMany
             | Self::OtherSignature { .. } => true,
             Self::Bound { fault, .. } => fault.is_of_writing(),
             _ => false,
@@ -520,7 +520,7 @@ impl Explain for LoadFault {
             }
             Self::NoInput { name, nearest: None } => unknown_name_hint(name),
             Self::DefinitionName(_) | Self::DefinedName(..) | Self::Duplicate { .. } => "rename it",
-            Self::TooMany(_) => "put them into a directory, which is one value",
+            Self::TooMany => "put them into a directory, which is one value",
             Self::Backwards => "write the smaller number first, as in 01_02-both",
             Self::OutOfSlice { .. } => "outputs are numbered from 00",
             Self::Cycle(_) => "remove the link",

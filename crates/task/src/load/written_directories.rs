@@ -400,7 +400,7 @@ impl<S: TaskSource> Reader<'_, S> {
         if lines.is_empty() {
             self.findings.problem(&path(), LoadFault::NoOutput);
         } else if lines.len() > MAX_ARITY {
-            self.findings.problem(&path(), LoadFault::TooMany(lines.len()));
+            self.findings.problem(&path(), LoadFault::TooMany);
         }
         let slice = WrittenSlice::parse(lines.iter().map(|line| &**line));
         for (at, error) in slice.wrong() {

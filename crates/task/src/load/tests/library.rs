@@ -33,7 +33,7 @@ fn exec_is_in_the_directory_of_its_computation() {
 fn at_most_100_outputs_are_listed() {
     let outputs: String = (0..=100).map(|n| format!("{n}\n")).collect();
     TestTask::base().file("computations/add/outputs", outputs).tells(
-        "computations/add/outputs: lists 101, and at most 100 can be numbered\n\
+        "computations/add/outputs: lists more than the 100 that can be numbered\n\
          try: put them into a directory, which is one value",
     );
 }

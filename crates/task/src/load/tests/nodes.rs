@@ -305,7 +305,7 @@ fn a_wrong_line_of_a_slice_hides_nothing_of_what_is_wrong_in_others() {
 #[test]
 fn a_slice_has_at_most_100_outputs() {
     sliced(&"0\n".repeat(101)).tells(
-        "workflow/outputs: lists 101, and at most 100 can be numbered\n\
+        "workflow/outputs: lists more than the 100 that can be numbered\n\
          try: put them into a directory, which is one value",
     );
 }

@@ -466,7 +466,7 @@ fn several_expressions_in_each_other_have_at_most_100_values() {
     let line = |n: u32| format!("a{n} = ALL(a{last} a{last})\n", last = n - 1);
     let lines: String = (1..=60).map(line).collect();
     TestTask::text(&format!("Inputs: x, y\na0 = ALL(x y)\n{lines}a60\n")).tells(
-        "workflow.ce:8: lists 128, and at most 100 can be numbered\n\
+        "workflow.ce:8: lists more than the 100 that can be numbered\n\
          | a6 = ALL(a5 a5)\n\
          |      ^\n\
          try: put them into a directory, which is one value",
