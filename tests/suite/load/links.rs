@@ -19,13 +19,6 @@ fn a_linked_sub_workflow_is_one_expression_and_one_call() {
 }
 
 #[test]
-fn equal_sub_workflows_are_shared_without_links_too() {
-    let text = "Inputs: 'x', 'y'
-        (add (mul INPUT('x') INPUT('y'))[0] (mul INPUT('x') INPUT('y'))[0])[0]";
-    Lab::task(text).commit().run("ce-sym", &["--share"]).exit(0).prints("load/shared-sym.txt");
-}
-
-#[test]
 fn links_may_lead_to_links_and_anywhere_in_the_repository() {
     let lab = Lab::task("Inputs: 'x', 'y'\n(add INPUT('x') INPUT('y'))[0]")
         .without("workflow/inputs/00-x")

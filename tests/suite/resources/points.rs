@@ -130,17 +130,4 @@ fn in_a_text_a_name_that_only_resources_have_is_read_and_in_no_call() {
             .file("workflow.ce", workflow.replace("(2 3)", "(2 4)"));
         lab.ce_run(&["-j4", "--dirty"]).exit(0).called(vec![]);
     }
-    // All points would be one call.
-    let call = "'x' :resources 'cpus {cpus}' 'memory {memory}G'";
-    for (points, says) in [
-        ("OWN('sheet.tsv') :names 'cpus' 'memory'", "the body reads no column of the points"),
-        (":over ('cpus' 'memory') (1 1) (3 2)", "the body does not read cpus or memory"),
-        (":over cpus 1 3 :over memory 1 2", "the body does not read cpus"),
-    ] {
-        let lab = text(&format!("SWEEP((run {call}) {points})\n"), "cpus\tmemory\n1\t1\n3\t2\n");
-        lab.run("ce", &["check"]).exit(2).says(says);
-    }
-    let lab =
-        text("SWEEP((run n :resources 'cpus 1') OWN('sheet.tsv') :names 'n' 'cpus')", "n\tcpus\n");
-    lab.run("ce", &["check"]).exit(2).says("the body does not read cpus");
 }

@@ -166,8 +166,6 @@ fn factors_multiply_computed_points_and_vary_faster() {
     assert_eq!(lab.table(), table);
     let rows = lab.run("ce", &["table", "--csv", "../storage", "../data/sheet"]).exit(0);
     assert!(rows.stdout.contains("\n3,you,5,,excluded"), "{}", rows.stdout);
-    let lab = lab.file("workflow/names", "x\ny\n").commit_again();
-    lab.ce_run(&[]).exit(2).says("workflow/names:2: the name \"y\" is there twice");
     // A column of the sheet has the name of a factor.
     let lab = sheet("x,y\n1,2\n").file("workflow/factors/00-y", "5\n").commit_again();
     lab.ce_run(&[]).exit(2).says("the name \"y\" is also bound by another factor");

@@ -189,3 +189,15 @@ fn braces_that_name_nothing_are_part_of_the_name() {
         .file("workflow/inputs/00-mul/value", "{z}")
         .tells("");
 }
+
+#[test]
+fn equal_directories_are_one_node() {
+    let task = TestTask::empty().file("inputs", "x\ny\n").node("", "computation", "add");
+    let task = task.call("inputs/00-one/", "mul", &["x", "y"]);
+    let alone = task.call("inputs/01-other/", "mul", &["x", "y"]);
+    // A link to it is that node, too.
+    let nodes = |task: &TestTask| task.load().unwrap().task.workflow.nodes().len();
+    assert_eq!(nodes(&alone), 4);
+    let linked = alone.without("workflow/inputs/01-other");
+    assert_eq!(nodes(&linked.link("workflow/inputs/01-other", "00-one")), 4);
+}
