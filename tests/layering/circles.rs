@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{code, crate_directories, sources, word};
+use super::{code, crate_directories, is_of_tests, sources, without_tests, word};
 
 /// A path of a `use`, and the name that it has from then on: of `a::{b, c::D as E}`, `a::b` with `b` and `a::c::D` with `E`.
 struct Import<'a> {
@@ -56,11 +56,11 @@ struct Modules {
 impl Modules {
     fn of_crate(files: &BTreeMap<String, String>) -> Self {
         let (mut modules, mut passed_on) = (BTreeMap::new(), BTreeMap::new());
-        for (file, text) in files.iter().filter(|(file, _)| !file.ends_with("tests.rs")) {
+        for (file, text) in files.iter().filter(|(file, _)| !is_of_tests(file)) {
             let module = file.trim_end_matches(".rs").trim_end_matches("/mod").split('/');
             let module: Vec<String> = module.filter(|it| *it != "lib").map(str::to_owned).collect();
             let code = code(text);
-            let code = code.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+            let code = without_tests(&code);
             for (at, _) in code.match_indices("pub") {
                 let visible =
                     code[at..].split_once(" use ").filter(|(word, _)| !word.contains(' '));

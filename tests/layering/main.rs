@@ -40,17 +40,27 @@ fn crate_directories() -> Vec<String> {
     names
 }
 
-/// All Rust files of the programs: files of the package at the root by their names below `src`, files of a crate below its name.
+/// All Rust files of the programs but those of tests: files of the package at the root by their names below `src`, files of a crate below its name.
 fn program() -> BTreeMap<String, String> {
     let mut files = BTreeMap::new();
     for dir in crate_directories() {
         let name = dir.strip_prefix("crates/").and_then(|dir| dir.strip_suffix("src"));
-        let of_crate = sources(&dir).into_iter();
+        let of_crate = sources(&dir).into_iter().filter(|(file, _)| !is_of_tests(file));
         files.extend(
             of_crate.map(|(file, text)| (name.unwrap_or_default().to_owned() + &file, text)),
         );
     }
     files
+}
+
+/// Whether a file has nothing but tests.
+fn is_of_tests(file: &str) -> bool {
+    file.ends_with("tests.rs") || file.contains("/tests/")
+}
+
+/// The text of a file before its unit tests.
+fn without_tests(text: &str) -> &str {
+    text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default()
 }
 
 /// The text without comments.
@@ -78,11 +88,9 @@ fn word(text: &str) -> &str {
 fn wrong_rooms(file: &str, text: &str) -> Vec<String> {
     let place = |room: &str| ROOMS.iter().position(|it| *it == room);
     let [_, room, rest @ ..] = &file.split('/').collect::<Vec<_>>()[..] else { return Vec::new() };
-    let Some(own) = place(room).filter(|_| rest.last() != Some(&"tests.rs")) else {
-        return Vec::new();
-    };
+    let Some(own) = place(room).filter(|_| !is_of_tests(file)) else { return Vec::new() };
     let code = code(text);
-    let code = code.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+    let code = without_tests(&code);
     let outside = if rest == ["mod.rs"] { "super" } else { "super::super" };
     let imports = ["crate", outside].map(|prefix| followers(code, prefix));
     let imports: BTreeSet<&str> = imports.into_iter().flatten().collect();
@@ -216,7 +224,7 @@ const STARTER: &str = "git/command.rs";
 /// Whether a file starts `git` by itself: names the program, or a program of its own.
 fn starts_git(file: &str, text: &str) -> bool {
     let code = code(text);
-    let code = code.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+    let code = without_tests(&code);
     let is_named = ["\"git\"", "\"/usr/bin/git", "\"git ", "\"git-"]
         .iter()
         .any(|name| code.contains(&format!("Command::new({name}")));

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use super::advice::{Hints, advice};
 use super::causes::causes;
-use super::program;
 use super::tokens::{self, Texts, has_words};
+use super::{program, without_tests};
 
 /// Messages that say nothing to try, and why. It only gets shorter.
 const WITHOUT_ADVICE: [(&str, &str); 7] = [
@@ -136,14 +136,8 @@ impl Message {
 
 /// The messages of all files, by module.
 fn messages(files: &BTreeMap<String, String>) -> BTreeMap<String, Vec<Message>> {
-    let is_tested = |(name, _): &(&String, &String)| !name.ends_with("tests.rs");
-    let files: BTreeMap<_, _> = files
-        .iter()
-        .filter(is_tested)
-        .map(|(name, text)| {
-            (name, tokens::parse(text.split("#[cfg(test)]\nmod tests").next().unwrap()))
-        })
-        .collect();
+    let files = files.iter().map(|(name, text)| (name, tokens::parse(without_tests(text))));
+    let files: BTreeMap<_, _> = files.collect();
     let hints: Hints = advice(files.values());
     let causes = causes(files.values(), &hints.owners);
     let is_composed =

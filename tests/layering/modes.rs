@@ -1,6 +1,6 @@
 //! Which modes new files get. The umask of the process is 0, so whoever makes a file or starts a process says what applies.
 
-use super::{code, program};
+use super::{code, program, without_tests};
 
 /// Calls that leave the mode to the umask.
 const MASKED: [&str; 5] =
@@ -31,7 +31,7 @@ const EXEMPT: [&str; 9] = [
 /// The statements of a source that leave a mode to the umask of the process.
 fn careless(text: &str) -> Vec<String> {
     let code = code(text);
-    let code = code.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+    let code = without_tests(&code);
     let statements = code.split(';').map(|it| it.split_whitespace().collect::<Vec<_>>().join(" "));
     let has = |statement: &str, words: &[&str]| words.iter().any(|word| statement.contains(word));
     let is_careless = |statement: &String| {
@@ -47,7 +47,6 @@ fn careless(text: &str) -> Vec<String> {
 fn whoever_makes_a_file_or_starts_a_process_says_which_umask_applies() {
     let files = program();
     let files = files.iter().filter(|(file, _)| !EXEMPT.contains(&file.as_str()));
-    let files = files.filter(|(file, _)| !file.ends_with("tests.rs"));
     let all = files.flat_map(|(file, text)| careless(text).into_iter().map(move |it| (file, it)));
     let found: Vec<_> = all.collect();
     assert!(found.is_empty(), "ce_files::umask has what these need: {found:#?}");
