@@ -9,7 +9,7 @@ use std::{fs, io};
 use clap::Args;
 
 use super::options::{Strict, TaskDir};
-use super::storage_args::{PlaceError, check_known, configured_storage};
+use super::storage_args::{PlaceError, check_known, configured_storage, known_storage};
 use ce_evaluate::Evaluation;
 use ce_evaluate::session::{self, Error, Given, InputError, PointsFile, RangeError, for_each};
 use ce_git::Config;
@@ -83,7 +83,7 @@ impl PathArgs {
     pub(super) fn storage_and_names(&self) -> Result<(PathBuf, &[PathBuf]), Error> {
         match &self.storage {
             Some(storage) => Ok((storage.clone(), &self.inputs)),
-            None => Ok((configured_storage()?.ok_or(PlaceError::NoStorage)?, &self.inputs)),
+            None => Ok((known_storage(configured_storage()?)?, &self.inputs)),
         }
     }
 

@@ -56,7 +56,7 @@ pub(super) struct StorageDir {
 impl StorageDir {
     /// Returns the storage that was named, or else the configured one.
     pub(super) fn find(&self) -> Result<PathBuf, Error> {
-        Ok(self.if_any()?.ok_or(PlaceError::NoStorage)?)
+        self.storage.clone().map_or_else(|| known_storage(configured_storage()?), Ok)
     }
 
     /// Returns the storage that was named, or else the configured one; `None` if there is neither.
@@ -100,7 +100,7 @@ pub(super) fn storage_around(path: &Path) -> Result<PathBuf, Error> {
             Err(ResultPathError::Elsewhere { path, storage }.into())
         }
         None => match configured_storage()? {
-            Some(storage) => Ok(storage),
+            Some(storage) => known_storage(Some(storage)),
             None if is_name(path) => Err(PlaceError::NoStorage.into()),
             None => Err(ResultPathError::Nowhere(path.into()).into()),
         },
@@ -227,11 +227,13 @@ pub(super) fn storage_and_results(
     configured: Option<PathBuf>,
 ) -> Result<(PathBuf, Vec<PathBuf>), Error> {
     let Some(first) = storage else {
-        return Ok((configured.ok_or(PlaceError::NoStorage)?, results.to_vec()));
+        return Ok((known_storage(configured)?, results.to_vec()));
     };
     let storage = match (Site::around(first), configured) {
         (Some(around), _) => around,
-        (None, Some(configured)) if !first.is_dir() && is_name(first) => configured,
+        (None, Some(configured)) if !first.is_dir() && is_name(first) => {
+            known_storage(Some(configured))?
+        }
         (None, None) if results.is_empty() && !first.is_dir() && is_name(first) => {
             return Err(PlaceError::NoStorage.into());
         }
@@ -266,6 +268,13 @@ impl NewStorage {
 /// Checks that the configured storage is there, and the one that the repository of a directory has used, if it has.
 pub(super) fn check_known(dir: &Path, storage: &Path) -> Result<(), Error> {
     KnownStorages::read(dir)?.map_or(Ok(()), |known| known.check(storage))
+}
+
+/// The configured storage, if there is one, and if it is the one that the repository of the current directory has used.
+pub(super) fn known_storage(configured: Option<PathBuf>) -> Result<PathBuf, Error> {
+    let storage = configured.ok_or(PlaceError::NoStorage)?;
+    check_known(Path::new("."), &storage)?;
+    Ok(storage)
 }
 
 /// The storage that Git's configuration names, if the current directory is in a repository.

@@ -76,7 +76,15 @@ fn a_directory_in_the_place_of_a_storage_is_not_taken_for_it() {
     fs::remove_dir(lab.path("disk")).unwrap();
     copy(&other.path("other"), &lab.path("disk"));
     run(&lab, &[]).exit(2).says(REPLACED);
+    for command in ["gc", "verify", "log", "status"] {
+        lab.run("ce", &[command]).exit(2).says(REPLACED);
+    }
+    for command in ["show", "cite", "pin"] {
+        lab.run("ce", &[command, "0123456789ab"]).exit(2).says(REPLACED);
+    }
+    lab.run("ce", &["export", "0123456789ab", "../exported"]).exit(2).says(REPLACED);
     // One that is named on the command line is meant, and known from then on.
+    lab.run("ce", &["verify", "../disk"]).exit(0);
     run(&lab, &["../disk"]).exit(0);
     run(&lab, &[]).exit(0).called(vec![]);
 }
