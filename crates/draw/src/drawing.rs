@@ -148,7 +148,13 @@ impl<'a> Artist<'a> {
         let kind = match written {
             NodeKind::Computation | NodeKind::Sweep => ShapeKind::Computation,
             NodeKind::Input => ShapeKind::Input,
-            _ => ShapeKind::Literal,
+            NodeKind::Literal
+            | NodeKind::File
+            | NodeKind::Text
+            | NodeKind::Tree
+            | NodeKind::Member
+            | NodeKind::All
+            | NodeKind::Points => ShapeKind::Literal,
         };
         let label = match written {
             NodeKind::Text => written_contents(value),

@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::fmt::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
-use std::{fs, io};
+use std::{fs, io, mem};
 
 use gix_imara_diff::{
     Algorithm, Diff, InternedInput, Interner, Token, UnifiedDiffConfig, UnifiedDiffPrinter,
@@ -273,7 +273,11 @@ fn pairs(
         (Node::Points(a), Node::Points(b)) => {
             one.task.sweeps[a.index()].product == other.task.sweeps[b.index()].product
         }
-        _ => kind_and_value(&one.task, a) == kind_and_value(&other.task, b),
+        // An input and a name that a sweep binds are written alike, and are not the same.
+        (a_node, b_node) => {
+            mem::discriminant(a_node) == mem::discriminant(b_node)
+                && kind_and_value(&one.task, a) == kind_and_value(&other.task, b)
+        }
     };
     let [of_a, of_b] = nodes.map(Node::inputs);
     let has_same_inputs = slice_numbers(nodes[0]) == slice_numbers(nodes[1])
