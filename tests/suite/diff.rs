@@ -111,6 +111,20 @@ fn inputs_of_the_newer_task_are_matched_by_name() {
 }
 
 #[test]
+fn an_input_is_not_the_factor_of_the_same_name() {
+    let lab = Lab::empty()
+        .computation("add", "a b", "sum", r#"echo $(($(cat "$1") + $(cat "$2"))) >"$3""#)
+        .file("workflow.ce", "SWEEP((add x k) :over x 17 :over k 1 2)\n")
+        .commit()
+        .file("workflow.ce", "Inputs: x\nSWEEP((add x k) :over k 1 2)\n")
+        .commit_again();
+    fs::create_dir(lab.path("storage")).unwrap();
+    fs::write(lab.path("x"), "18\n").unwrap();
+    let ran = lab.run("ce", &["diff", "HEAD~1..HEAD", "../storage", "../x"]).exit(0);
+    ran.shows("TASK / body / a: INPUT('x') -> INPUT('x')");
+}
+
+#[test]
 fn two_revisions_may_be_given_as_to_git() {
     let lab = lab();
     let ran = diff(&lab, &["HEAD~1..HEAD"]).exit(0);
