@@ -116,7 +116,7 @@ impl Tool for Check {
         for (node, name) in task.unknown_names().filter(|(_, name)| !name.is_empty()) {
             let inputs: Vec<String> = task.inputs.iter().map(ToString::to_string).collect();
             let value = written_alone(&task, node);
-            let advice = match nearest(name, &inputs) {
+            let advice = match nearest(&name, &inputs) {
                 Some(nearest) => format!("did you mean {{{nearest}}}?"),
                 None => "add the name to the file inputs if a text is to stand there".to_owned(),
             };

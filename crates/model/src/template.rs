@@ -103,6 +103,12 @@ impl<T: AsRef<str>> Template<T> {
         self.written.as_ref()
     }
 
+    /// The value as text, with the same free names.
+    pub fn text(&self) -> Template<&str> {
+        let Self { written, free, place } = self;
+        Template { written: written.as_ref(), free: free.clone(), place: place.clone() }
+    }
+
     /// The directory that it is written in; empty if it has no free names.
     pub fn place(&self) -> &Path {
         &self.place

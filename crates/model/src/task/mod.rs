@@ -5,17 +5,20 @@ mod workflow;
 pub use self::workflow::origins;
 pub use self::workflow::{
     Argument, Builder, ComputationId, FreeNames, InputId, LIBRARY, LabelPaths, NONDETERMINISTIC,
-    Node, NodeId, ROOT_LABEL, SweepId, TaskFileId, TaskParts, TaskTreeId, WORKFLOW_TEXT, Workflow,
+    NewValues, Node, NodeId, ROOT_LABEL, SweepId, TaskFileId, TaskParts, TaskTreeId, WORKFLOW_TEXT,
+    Workflow,
 };
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
 use crate::access::Access;
 use crate::digest::{DIRTY, ObjectId, shown_version};
-use crate::name::{ComputationName, InputName, TaskName, TaskPath, TreeName};
+use crate::name::{ComputationName, InputName, NameError, TaskName, TaskPath, TreeName};
 use crate::resources::{ResourceLine, ResourceLines};
 use crate::slice::Slice;
 use crate::sweep::{BoundId, Product, Sweep};
@@ -118,7 +121,7 @@ impl Task {
 
     /// Returns the names in braces that are no names of inputs, and the nodes with these values. They stay as
     /// they are, so nothing is wrong with those in the path of a file that exists.
-    pub fn unknown_names(&self) -> impl Iterator<Item = (NodeId, &str)> {
+    pub fn unknown_names(&self) -> impl Iterator<Item = (NodeId, String)> {
         let nodes = self.workflow.nodes();
         nodes.flat_map(|(id, node)| {
             self.parts().unknown_names(node).into_iter().map(move |name| (id, name))
@@ -444,7 +447,7 @@ impl Task {
             };
             inputs.push(RangedInput { name: name.clone(), given });
         }
-        let renaming = Renaming { inputs: &inputs, kept: kept.len(), bound: self.bound.len() };
+        let mut renaming = Renaming { inputs: &inputs, kept: kept.len(), bound: self.bound.len() };
         let files = self
             .files
             .into_iter()
@@ -505,27 +508,11 @@ impl Renaming<'_> {
     }
 
     /// The workflow, as the body of a sweep.
-    fn workflow(&self, workflow: &Workflow, sweep: SweepId) -> Workflow {
+    fn workflow(&mut self, workflow: &Workflow, sweep: SweepId) -> Workflow {
         let mut builder = Builder::default();
         // Different nodes stay different, so each keeps its id.
         for (id, node) in workflow.nodes() {
-            let node = match node.clone() {
-                Node::Input(input) => {
-                    match (self.binding(input.index()), &self.inputs[input.index()]) {
-                        (Some(name), _) => Node::Bound(name),
-                        (None, RangedInput { given, .. }) => Node::Input(given.unwrap_or(input)),
-                    }
-                }
-                Node::Literal(name) => Node::Literal(self.template(name)),
-                Node::Text(text) => Node::Text(self.template(text)),
-                Node::Member { path, inputs } => Node::Member { path: self.template(path), inputs },
-                Node::Computation { computation, inputs, outputs } => {
-                    let open = computation.open.map(|name| Box::new(self.template(*name)));
-                    let computation = NamedComputation { open, ..computation };
-                    Node::Computation { computation, inputs, outputs }
-                }
-                other => other,
-            };
+            let Ok(node) = node.clone().with_values(self);
             let same = builder.intern(node);
             debug_assert_eq!(same, id, "a renamed node is as different as before");
         }
@@ -533,5 +520,31 @@ impl Renaming<'_> {
         let root = Node::Sweep { sweep, inputs: [body].into(), outputs: Slice::all(1) };
         let root = builder.intern(root);
         builder.finish(root)
+    }
+}
+
+impl NewValues for Renaming<'_> {
+    type Missing = Infallible;
+
+    fn value<T>(&mut self, value: Template<T>) -> Result<Template<T>, Infallible>
+    where
+        T: AsRef<str> + FromStr<Err = NameError>,
+    {
+        Ok(self.template(value))
+    }
+
+    fn file(&mut self, file: TaskFileId) -> Result<TaskFileId, Infallible> {
+        Ok(file)
+    }
+
+    fn tree(&mut self, tree: TaskTreeId) -> Result<TaskTreeId, Infallible> {
+        Ok(tree)
+    }
+
+    fn input(&mut self, input: InputId) -> Node {
+        match (self.inputs[input.index()].given, self.binding(input.index())) {
+            (_, Some(name)) => Node::Bound(name),
+            (given, None) => Node::Input(given.unwrap_or(input)),
+        }
     }
 }

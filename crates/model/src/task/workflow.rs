@@ -6,11 +6,12 @@
 
 use std::collections::HashMap;
 use std::ops::Index;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
 use super::{NamedComputation, TREE_OUTPUTS, Task, TaskFile, TaskTree, VALUE};
-use crate::name::{MemberPath, StorageName, WrittenText};
+use crate::name::{MemberPath, NameError, StorageName, WrittenText};
 use crate::resources::ResourceLines;
 use crate::slice::Slice;
 use crate::sweep::{BoundId, SWEEP_OUTPUTS, Sweep};
@@ -41,7 +42,7 @@ ids! {
 }
 
 /// An expression: where a value comes from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Node {
     /// Outputs of a computation.
     Computation {
@@ -97,7 +98,7 @@ pub enum Node {
 }
 
 /// A sub-workflow in its place among a reader's inputs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Argument {
     /// The label, for humans.
     pub label: Box<str>,
@@ -177,6 +178,68 @@ impl Node {
             | Self::Points(_) => &[],
         }
     }
+
+    /// The sub-workflows that the node reads, to be changed.
+    pub fn inputs_mut(&mut self) -> &mut [Argument] {
+        match self {
+            Self::Computation { inputs, .. }
+            | Self::Tree { inputs, .. }
+            | Self::Member { inputs, .. }
+            | Self::All { inputs, .. }
+            | Self::Sweep { inputs, .. } => inputs,
+            Self::Input(_)
+            | Self::Literal(_)
+            | Self::File(_)
+            | Self::Text(_)
+            | Self::Bound(_)
+            | Self::Points(_) => &mut [],
+        }
+    }
+
+    /// Returns the node with new values, and the same inputs.
+    ///
+    /// # Errors
+    ///
+    /// Fails if one of its values has no new one.
+    pub fn with_values<N: NewValues>(self, new: &mut N) -> Result<Self, N::Missing> {
+        Ok(match self {
+            Self::Input(input) => new.input(input),
+            Self::Literal(name) => Self::Literal(new.value(name)?),
+            Self::File(file) => Self::File(new.file(file)?),
+            Self::Text(text) => Self::Text(new.value(text)?),
+            Self::Tree { tree, inputs, outputs } => {
+                Self::Tree { tree: new.tree(tree)?, inputs, outputs }
+            }
+            Self::Member { path, inputs } => Self::Member { path: new.value(path)?, inputs },
+            Self::Computation { mut computation, inputs, outputs } => {
+                if let Some(name) = computation.open {
+                    computation.open = Some(Box::new(new.value(*name)?));
+                }
+                Self::Computation { computation, inputs, outputs }
+            }
+            Self::All { .. } | Self::Bound(_) | Self::Points(_) | Self::Sweep { .. } => self,
+        })
+    }
+}
+
+/// The values that nodes get when the names in them are bound, or get other numbers.
+pub trait NewValues {
+    /// The reason why a value has no new one.
+    type Missing;
+
+    /// Returns the new value in which names may stand.
+    fn value<T>(&mut self, value: Template<T>) -> Result<Template<T>, Self::Missing>
+    where
+        T: AsRef<str> + FromStr<Err = NameError>;
+
+    /// Returns the id of the file with the new path.
+    fn file(&mut self, file: TaskFileId) -> Result<TaskFileId, Self::Missing>;
+
+    /// Returns the id of the tree with the new name.
+    fn tree(&mut self, tree: TaskTreeId) -> Result<TaskTreeId, Self::Missing>;
+
+    /// Returns the node that takes the place of an input.
+    fn input(&mut self, input: InputId) -> Node;
 }
 
 /// Returns where each value that a node passes up comes from: the node that makes it, and its number there.
@@ -228,23 +291,8 @@ impl Index<NodeId> for Workflow {
 #[derive(Default)]
 pub struct Builder {
     nodes: Vec<Node>,
-    known: HashMap<NodeKey, NodeId>,
-}
-
-/// The key of equal expressions: their structure. Labels are for humans and do not count.
-#[derive(PartialEq, Eq, Hash)]
-enum NodeKey {
-    Computation(NamedComputation, Box<[NodeId]>, Slice),
-    Input(InputId),
-    Literal(Template<StorageName>),
-    File(TaskFileId),
-    Text(Template<WrittenText>),
-    Tree(TaskTreeId, Box<[NodeId]>, Slice),
-    Member(Template<MemberPath>, Box<[NodeId]>),
-    All(Box<[NodeId]>),
-    Bound(BoundId),
-    Points(SweepId),
-    Sweep(SweepId, Box<[NodeId]>, Slice),
+    /// The nodes without the labels of their inputs, which are for humans: equal expressions have equal ones.
+    known: HashMap<Node, NodeId>,
 }
 
 impl Builder {
@@ -252,22 +300,8 @@ impl Builder {
     ///
     /// The nodes that it reads are ids that this builder gave.
     pub fn intern(&mut self, node: Node) -> NodeId {
-        let read = || node.inputs().iter().map(|argument| argument.node).collect();
-        let key = match &node {
-            Node::Computation { computation, outputs, .. } => {
-                NodeKey::Computation(computation.clone(), read(), outputs.clone())
-            }
-            Node::Tree { tree, outputs, .. } => NodeKey::Tree(*tree, read(), outputs.clone()),
-            Node::Member { path, .. } => NodeKey::Member(path.clone(), read()),
-            Node::All { .. } => NodeKey::All(read()),
-            Node::Input(input) => NodeKey::Input(*input),
-            Node::Literal(name) => NodeKey::Literal(name.clone()),
-            Node::File(file) => NodeKey::File(*file),
-            Node::Text(text) => NodeKey::Text(text.clone()),
-            Node::Bound(name) => NodeKey::Bound(*name),
-            Node::Points(points) => NodeKey::Points(*points),
-            Node::Sweep { sweep, outputs, .. } => NodeKey::Sweep(*sweep, read(), outputs.clone()),
-        };
+        let mut key = node.clone();
+        key.inputs_mut().iter_mut().for_each(|input| input.label = Box::default());
         let next = NodeId::at(self.nodes.len());
         let id = *self.known.entry(key).or_insert(next);
         if id == next {
@@ -376,43 +410,41 @@ pub struct TaskParts<'a> {
 }
 
 impl<'a> TaskParts<'a> {
-    /// The numbers of the names that a node itself has: the task's inputs come first, then the names that sweeps bind.
-    pub fn names(self, node: &Node) -> Vec<usize> {
+    /// The value of a node in which names may stand.
+    pub fn value(self, node: &'a Node) -> Option<Template<&'a str>> {
         match node {
-            Node::Input(input) => vec![input.index()],
-            Node::Bound(name) => vec![self.inputs + name.index()],
-            Node::Literal(name) => name.names().collect(),
-            Node::File(file) => self.files[file.index()].path.names().collect(),
-            Node::Text(text) => text.names().collect(),
-            Node::Tree { tree, .. } => self.trees[tree.index()].name.names().collect(),
-            Node::Member { path, .. } => path.names().collect(),
-            Node::Computation { computation, .. } => computation.names().collect(),
-            Node::All { .. } | Node::Points(_) | Node::Sweep { .. } => Vec::new(),
+            Node::Literal(name) => Some(name.text()),
+            Node::File(file) => Some(self.files[file.index()].path.text()),
+            Node::Text(text) => Some(text.text()),
+            Node::Tree { tree, .. } => Some(self.trees[tree.index()].name.text()),
+            Node::Member { path, .. } => Some(path.text()),
+            Node::Computation { computation, .. } => computation.open.as_ref().map(|it| it.text()),
+            Node::Input(_)
+            | Node::Bound(_)
+            | Node::Points(_)
+            | Node::All { .. }
+            | Node::Sweep { .. } => None,
         }
     }
 
-    /// The names in braces in the value of a node that name nothing, if they may be mistakes.
-    pub fn unknown_names(self, node: &'a Node) -> Vec<&'a str> {
-        match node {
-            Node::Literal(name) => name.unknown().collect(),
-            Node::Tree { tree, .. } => self.trees[tree.index()].name.unknown().collect(),
-            Node::Member { path, .. } if path.is_open() => path.unknown().collect(),
-            Node::File(file) if self.files[file.index()].path.is_open() => {
-                self.files[file.index()].path.unknown().collect()
-            }
-            Node::Computation { computation, .. } => {
-                computation.open.iter().flat_map(|name| name.unknown()).collect()
-            }
-            // Braces in a text mean nothing unless they hold a name.
-            Node::Text(_)
-            | Node::File(_)
-            | Node::Input(_)
-            | Node::Bound(_)
-            | Node::Points(_)
-            | Node::Member { .. }
-            | Node::All { .. }
-            | Node::Sweep { .. } => Vec::new(),
+    /// The numbers of the names that a node itself has: the task's inputs come first, then the names that sweeps bind.
+    pub fn names(self, node: &Node) -> Vec<usize> {
+        if let Node::Input(input) = node {
+            return vec![input.index()];
         }
+        if let Node::Bound(name) = node {
+            return vec![self.inputs + name.index()];
+        }
+        self.value(node).iter().flat_map(Template::names).collect()
+    }
+
+    /// The names in braces in the value of a node that name nothing, if they may be mistakes.
+    pub fn unknown_names(self, node: &Node) -> Vec<String> {
+        // Braces in a text mean nothing unless they hold a name, and a path may have some.
+        let is_text = matches!(node, Node::Text(_));
+        let is_path = matches!(node, Node::File(_) | Node::Member { .. });
+        let value = self.value(node).filter(|it| !is_text && (!is_path || it.is_open()));
+        value.iter().flat_map(Template::unknown).map(str::to_owned).collect()
     }
 }
 

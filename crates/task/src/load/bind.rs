@@ -11,8 +11,8 @@ use ce_git::Snapshot;
 use ce_model::name::{InputName, NameError};
 use ce_model::resources::ResourceLine;
 use ce_model::task::{
-    Argument, Builder, LoadedFrom, Node, NodeId, Task, TaskFile, TaskFileId, TaskTree, TaskTreeId,
-    TreeCommit,
+    Builder, InputId, LoadedFrom, NewValues, Node, NodeId, Task, TaskFile, TaskFileId, TaskTree,
+    TaskTreeId, TreeCommit,
 };
 use ce_model::template;
 use ce_model::template::Template;
@@ -76,30 +76,11 @@ impl Binder {
         for ResourceLine { amount, path, line, .. } in task.resources.lines() {
             binder.read(amount, path, *line, &mut contents);
         }
-        for (_, node) in task.workflow.nodes() {
-            match node {
-                Node::Literal(name) => binder.read_value(name, &mut contents),
-                Node::File(id) => binder.read_value(&task.files[id.index()].path, &mut contents),
-                Node::Tree { tree, .. } => {
-                    binder.read_value(&task.trees[tree.index()].name, &mut contents);
-                }
-                Node::Member { path, .. } => binder.read_value(path, &mut contents),
-                Node::Text(text) => binder.read_value(text, &mut contents),
-                Node::Input(_)
-                | Node::Bound(_)
-                | Node::Points(_)
-                | Node::Computation { .. }
-                | Node::All { .. }
-                | Node::Sweep { .. } => {}
-            }
+        for value in task.workflow.nodes().filter_map(|(_, node)| task.parts().value(node)) {
+            let (path, line) = value_file(&value);
+            binder.read(&value, &path, line, &mut contents);
         }
         binder
-    }
-
-    /// Takes the texts that the value of a node names, if they were not taken before.
-    fn read_value<T: AsRef<str>>(&mut self, value: &Template<T>, contents: &mut [Option<Vec<u8>>]) {
-        let (path, line) = value_file(value);
-        self.read(value, &path, line, contents);
     }
 
     /// Takes the texts that a value in a line of a file names, if they were not taken before. Line zero is the whole file.
@@ -142,36 +123,15 @@ impl Binder {
         let definitions = mem::take(&mut task.definitions);
         let mut builder = Builder::default();
         let mut nodes: Vec<Option<NodeId>> = Vec::with_capacity(task.workflow.nodes().len());
+        let mut values = BoundValues { binder: &mut self, files: &ids, trees: &tree_ids };
         for (_, node) in task.workflow.nodes() {
-            let inputs: Option<_> = node
-                .inputs()
-                .iter()
-                .map(|it| Some(Argument { node: nodes[it.node.index()]?, ..it.clone() }))
-                .collect();
-            let node = match node {
-                Node::Literal(name) => self.value(name).map(Node::Literal),
-                Node::File(file) => ids[file.index()].map(Node::File),
-                Node::Text(text) => self.value(text).map(Node::Text),
-                leaf @ (Node::Input(_) | Node::Bound(_) | Node::Points(_)) => Some(leaf.clone()),
-                Node::Sweep { sweep, outputs, .. } => {
-                    let (sweep, outputs) = (*sweep, outputs.clone());
-                    inputs.map(|inputs| Node::Sweep { sweep, inputs, outputs })
+            let node = node.clone().with_values(&mut values).ok().and_then(|mut node| {
+                for input in node.inputs_mut() {
+                    input.node = nodes[input.node.index()]?;
                 }
-                Node::Computation { computation, outputs, .. } => {
-                    let (computation, outputs) = (computation.clone(), outputs.clone());
-                    inputs.map(|inputs| Node::Computation { computation, inputs, outputs })
-                }
-                Node::Tree { tree, outputs, .. } => {
-                    let (tree, outputs) = (tree_ids[tree.index()], outputs.clone());
-                    tree.zip(inputs).map(|(tree, inputs)| Node::Tree { tree, inputs, outputs })
-                }
-                Node::All { .. } => inputs.map(|inputs| Node::All { inputs }),
-                Node::Member { path, .. } => {
-                    let path = self.value(path);
-                    path.zip(inputs).map(|(path, inputs)| Node::Member { path, inputs })
-                }
-            };
-            nodes.push(node.map(|node| builder.intern(node)));
+                Some(builder.intern(node))
+            });
+            nodes.push(node);
         }
         match nodes[task.workflow.root().index()] {
             Some(root) if self.findings.problems.is_empty() => {
@@ -261,6 +221,36 @@ impl Binder {
             self.findings.problem_in_line(&path, line, fault);
         });
         result.ok()
+    }
+}
+
+/// The values of nodes with the texts of inputs. What is wrong with a value that is missing is a problem of the binder.
+struct BoundValues<'a> {
+    binder: &'a mut Binder,
+    files: &'a [Option<TaskFileId>],
+    trees: &'a [Option<TaskTreeId>],
+}
+
+impl NewValues for BoundValues<'_> {
+    type Missing = ();
+
+    fn value<T>(&mut self, value: Template<T>) -> Result<Template<T>, ()>
+    where
+        T: AsRef<str> + FromStr<Err = NameError>,
+    {
+        self.binder.value(&value).ok_or(())
+    }
+
+    fn file(&mut self, file: TaskFileId) -> Result<TaskFileId, ()> {
+        self.files[file.index()].ok_or(())
+    }
+
+    fn tree(&mut self, tree: TaskTreeId) -> Result<TaskTreeId, ()> {
+        self.trees[tree.index()].ok_or(())
+    }
+
+    fn input(&mut self, input: InputId) -> Node {
+        Node::Input(input)
     }
 }
 
