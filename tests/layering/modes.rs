@@ -44,7 +44,7 @@ fn careless(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn whoever_makes_a_file_or_starts_a_process_says_which_umask_applies() {
+fn code_that_creates_files_or_processes_names_the_umask() {
     let files = program();
     let files = files.iter().filter(|(file, _)| !EXEMPT.contains(&file.as_str()));
     let all = files.flat_map(|(file, text)| careless(text).into_iter().map(move |it| (file, it)));

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_reported() {
+    fn a_cut_text_ends_with_an_ellipsis() {
         assert_eq!(wrap("one two three", 5, 2), ["one", "two…"]);
         assert_eq!(wrap("one two", 3, 2), ["one", "two"]);
         assert!(wrap(" \u{1}", 5, 2).is_empty());

@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_dashed_and_files_are_reported() {
+    fn missing_outputs_are_dashed_and_titles_name_the_files() {
         let drawing = Drawing {
             shapes: vec![
                 shape(ShapeKind::Input, "INPUT x", Some(ShapeState::There)),

@@ -515,7 +515,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_call_begins_that_would_exceed_the_budget_and_none_after_it() {
+    fn the_first_call_over_the_budget_ends_the_audit() {
         let seconds = Duration::from_secs;
         let (limit, known) = (Some(seconds(10)), |it| Some(seconds(it)));
         assert!(fits(limit, seconds(0), known(10)) && !fits(limit, seconds(0), known(11)));

@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_found_and_what_is_asked_for_decide_what_a_call_is() {
+    fn the_outcome_of_a_call_follows_from_its_outputs_and_its_demands() {
         let nothing = Demands::default();
         let (forced, needed) =
             (Demands { forced: true, ..nothing }, Demands { needed: true, ..nothing });

@@ -390,7 +390,7 @@ mod tests {
     use ce_executor::Offer;
 
     #[test]
-    fn what_was_begun_comes_first_and_no_more_begins_than_there_are_slots() {
+    fn a_begun_call_comes_first_and_slots_limit_new_ones() {
         let (call, own) = (CallId::at, thread::current().id());
         let reservations = Reservations::new(2, Offer::default());
         let queue = WorkQueue::new([2, 0, 1].map(call), reservations);
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_to_be_fetched_comes_together_when_nothing_else_is_ready() {
+    fn fetches_come_together_when_no_call_is_ready() {
         let call = CallId::at;
         let queue = WorkQueue::new([0, 1].map(call), Reservations::new(1, Offer::default()));
         let next = || {

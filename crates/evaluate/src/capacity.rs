@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_matter_to_an_executor_is_always_there() {
+    fn a_resource_that_an_executor_ignores_is_unlimited() {
         let mut reservations = Reservations::new(2, Offer::default());
         let most = Reservation { memory: u64::MAX, gpus: usize::MAX, ..Reservation::ONE };
         ask(&mut reservations, 0, most);
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn no_call_waits_forever_though_others_take_what_it_has_enough_of() {
+    fn no_call_starves_while_others_take_one_of_its_resources() {
         let mut reservations = host();
         let first = Reservation { slots: 2, gpus: 2, ..Reservation::ONE };
         ask(&mut reservations, 0, Reservation { gpus: 1, ..Reservation::ONE });

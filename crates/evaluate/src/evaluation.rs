@@ -686,7 +686,7 @@ mod tests {
     use ce_storage::Unrecorded;
 
     #[test]
-    fn what_the_plan_has_and_the_evaluation_not_yet_has_no_outcome() {
+    fn a_call_added_to_the_plan_has_no_outcome_yet() {
         let mut builder = Builder::default();
         let root = builder.intern(Node::Input(InputId::at(0)));
         let task = Task {

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_retried_that_would_end_alike_or_was_to_end() {
+    fn errors_that_would_recur_and_interrupted_calls_are_not_retried() {
         let suspended = SuspendedCall { name: name(), line: None, continues: true };
         let unreadable = Unfinished::Unreadable { why: String::new(), hint: None };
         for outcome in [

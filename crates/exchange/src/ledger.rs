@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read_and_large_ledgers_have_several_files() {
+    fn a_ledger_is_read_as_it_was_written_and_split_when_large() {
         let lines: Vec<Vec<u8>> = (0..LINES + 1).map(|it| line(&it.to_string())).collect();
         let files = files(&lines, LedgerReason::Audit, Some("alice"));
         let read: Vec<usize> = files.iter().map(|file| parse(file).unwrap().len()).collect();

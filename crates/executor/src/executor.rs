@@ -634,7 +634,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_failed_by_themselves_are_reported_first() {
+    fn tasks_that_failed_by_themselves_are_reported_first() {
         assert_eq!(
             told(&[Some(143), Some(3), None, Some(0)]),
             (

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_passes_is_tried_again_and_what_does_not_is_not() {
+    fn a_transient_error_is_retried_and_a_permanent_one_is_returned() {
         let attempts = StartAttempts::default();
         let mut left = 4;
         let started = attempts.retry(&|| false, passing, || {

@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whatever_its_owner_has_set_is_taken_away() {
+    fn attributes_set_by_the_owner_are_removed() {
         let dir = tempfile::tempdir().unwrap();
         let (path, go_on) = (dir.path().join("file"), AtomicBool::new(false));
         let mut sealing = Sealing::like(File::open(dir.path()).unwrap(), &go_on).unwrap();

@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn no_way_leads_through_a_link_or_out() {
+    fn no_path_leads_through_a_link_or_outside() {
         let outside = tempfile::tempdir().unwrap();
         fs::create_dir(outside.path().join("below")).unwrap();
         let dir = tempfile::tempdir().unwrap();

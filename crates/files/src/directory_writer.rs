@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn no_operation_leads_out_or_through_a_link() {
+    fn no_operation_follows_a_link_or_leaves_the_directory() {
         let (dir, writer) = lab();
         symlink("../elsewhere", dir.path().join("top/link")).unwrap();
         fs::write(dir.path().join("top/file"), "").unwrap();

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_run_has_left_is_removed_and_what_is_kept_is_not() {
+    fn leftovers_of_a_killed_run_are_removed_and_kept_directories_stay() {
         let dir = tempfile::tempdir().unwrap();
         let long_ago = SystemTime::now() - 2 * LEFT;
         for name in ["old", "kept", "new", "over", "alive"] {

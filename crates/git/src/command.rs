@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_stopped_is_asked_to_end() {
+    fn a_stopped_command_gets_sigterm() {
         let output = output_until(&mut shell("exec sleep 600"), b"", &|| true).unwrap();
         assert_eq!(output.status.signal(), Some(Signal::TERM.as_raw()));
     }

@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_has_its_line() {
+    fn a_mistake_has_its_line() {
         let wrong = |text: &str| match &errors(&format!("#CE outputs a\n{text}\n"))[..] {
             [(2, error)] => error.to_string(),
             other => panic!("{text}: {other:?}"),

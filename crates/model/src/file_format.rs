@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_browser_executes_is_known_by_any_suffix_and_else_by_its_beginning() {
+    fn active_content_is_recognised_by_suffix_or_first_bytes() {
         for (name, begin) in [
             ("figure.svg", ""),
             ("A.HTML", "text"),

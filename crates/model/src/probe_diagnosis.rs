@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_well_has_no_hint_and_the_worst_is_the_greatest() {
+    fn a_good_diagnosis_has_no_hint_and_the_worst_grade_is_the_greatest() {
         assert_eq!(Diagnosis::ok("a", "b").hint("c").trouble, None);
         let broken = Diagnosis::ok("a", "b").broken("c").hint("d");
         assert_eq!(broken.trouble.as_ref().unwrap().hint.as_deref(), Some("d"));

@@ -693,7 +693,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_above_zero_has_a_difference() {
+    fn values_that_are_not_above_zero_are_compared_by_their_difference() {
         let (old, new) = (
             sample(&[-2.0, -1.0, 0.0, 1.0, 2.0, 3.0]),
             sample(&[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]),

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_says_which_directory_is_missing() {
+    fn the_hint_for_an_unwritable_path_names_the_missing_directory() {
         let temporary = tempfile::tempdir().unwrap();
         let dir = temporary.path();
         let page = dir.join("a b/page");

@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_a_value_becomes_it_may_be() {
+    fn a_template_matches_every_name_that_its_values_can_make() {
         for (written, path) in [
             ("tinputs/{x}/{y}", "tinputs/ad/48103e4fc7"),
             ("tinputs/{x}/ad", "tinputs/ad"),

@@ -587,7 +587,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_skipped_stays_under_suspicion() {
+    fn a_skipped_commit_stays_a_suspect() {
         let mut bisection = Bisection::new(history(&[&[9], &[0], &[1], &[2]]), &id(3)).unwrap();
         bisection.judge(&id(1), Judgement::Skipped);
         bisection.judge(&id(2), Judgement::Bad);

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_became_of_a_row_is_read() {
+    fn the_status_of_a_row_is_read() {
         let header = "b,s,status,call,host,machine,time,duration,exclusive,reason,log\n";
         let rows = "a,1,ok,7,red,a CPU,2026-01-01T00:00:00Z,1.5,yes,,\nb,,failed,8,,,,,,exit,log\nc,,excluded,,,,,,,,\nd,,missing,9,,,,,,,\n";
         let table = read(&format!("{header}{rows}"));

@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tex_reads_is_escaped() {
+    fn special_characters_of_tex_are_escaped() {
         let escaped = escaped("a_b {50%} \\x & #1 $2 ~ ^\n");
         let expected = "a\\_b \\textbraceleft{}50\\%\\textbraceright{} \\textbackslash{}x \\& \\#1 \\$2 \
                         \\textasciitilde{} \\textasciicircum{} ";

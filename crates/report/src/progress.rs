@@ -759,7 +759,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_not_told() {
+    fn unknown_times_and_totals_are_left_out() {
         let line = ProgressLine { left: None, at_least: true, ..progress() }.line(80);
         assert!(
             line.ends_with("] 120 of at least 2000 calls, 100 reused, 4 running, 0:12"),
@@ -784,7 +784,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_for_workers_is_reported_if_there_is_any() {
+    fn queued_calls_are_counted_if_there_are_any() {
         let line = ProgressLine { queued: 1800, ..progress() }.line(60);
         assert_eq!(line, "120/2000 calls, 4 running, 1800 queued, 0:12, 3:20 to go");
     }
@@ -860,7 +860,7 @@ mod tests {
     }
 
     #[test]
-    fn where_most_are_found_most_will_be() {
+    fn the_estimate_expects_as_many_reused_calls_as_before() {
         let mut remaining = left(&[200]);
         (0..99).for_each(|_| remaining.end(first(), None));
         remaining.end(first(), Some(10.0));

@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_going_on_is_reported() {
+    fn an_idle_storage_is_reported() {
         assert_eq!(printed(&[]), "no run is going on\n");
     }
 }

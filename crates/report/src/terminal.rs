@@ -455,7 +455,7 @@ mod tests {
     ];
 
     #[test]
-    fn what_misleads_is_replaced() {
+    fn misleading_characters_are_replaced() {
         for c in DIRECTIONS.into_iter().chain(INVISIBLE) {
             assert_eq!(harmless(&format!("ä{c}b")), "ä\u{fffd}b", "{c:?}");
             assert_eq!(without_controls(&format!("ä{c}b")), format!("ä{c}b"));
@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn what_scripts_and_pictures_need_stays() {
+    fn joiners_that_scripts_and_emoji_need_stay() {
         // Persian, Hindi, Hebrew, a family, and a heart.
         for text in
             ["می\u{200c}خواهم", "क\u{94d}\u{200d}ष", "שלום", "👩\u{200d}👧", "❤\u{fe0f}\u{200d}🔥"]

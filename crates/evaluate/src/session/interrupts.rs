@@ -346,7 +346,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_quiet_does_not_tell_that_it_waits_for_a_collection() {
+    fn a_quiet_run_does_not_print_that_it_waits_for_a_collection() {
         let collection = Outage::Collection { storage: "results".into(), holder: "x".into() };
         let over = Outage::Over { storage: "results".into(), after: Default::default() };
         for (is_quiet, outage, is_told) in

@@ -490,7 +490,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn those_that_are_visible_count_or_those_that_there_are() {
+    fn visible_gpus_count_and_by_default_all_of_the_host() {
         let dir = tempfile::tempdir().unwrap();
         for name in ["nvidia1", "nvidia0", "nvidiactl", "nvidia-uvm", "null"] {
             fs::write(dir.path().join(name), "").unwrap();
@@ -507,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_executions_have_the_same_ones() {
+    fn no_two_executions_have_the_same_gpu() {
         let dir = tempfile::tempdir().unwrap();
         let (run, other) = (gpus(Some(dir.path())), gpus(Some(dir.path())));
         let never = || false;
@@ -528,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_several_is_next() {
+    fn a_run_that_waits_for_several_gpus_is_next() {
         let dir = tempfile::tempdir().unwrap();
         let (run, other) = (gpus(Some(dir.path())), gpus(Some(dir.path())));
         let held = run.lease(2, true, || false).unwrap().unwrap();

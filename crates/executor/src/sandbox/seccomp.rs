@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_is_refused_on_each_architecture_and_all_else_is_allowed() {
+    fn only_listed_system_calls_are_refused_on_each_architecture() {
         for filter in filters() {
             let (alone, program) = (filter.alone, program(filter));
             for calls in &CALLS {

@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_or_damaged_is_a_miss() {
+    fn a_cut_or_damaged_entry_is_a_miss() {
         let dir = tempfile::tempdir().unwrap();
         let table = table(&dir);
         table.insert(&KEY, &1_u8, &"value");
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_can_be_written_nothing_is_inserted() {
+    fn an_unwritable_cache_inserts_nothing() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("file"), "").unwrap();
         let blocked = open(&dir, "file/table");

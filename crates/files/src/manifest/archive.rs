@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_unpacked_has_the_same_archive() {
+    fn an_unpacked_directory_has_the_same_archive() {
         let (archive, digest) = example();
         assert_eq!(archive.len() as u64, DirectoryArchive::size(&digest));
         let dir = tempfile::tempdir().unwrap();

@@ -503,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_accepted_is_written_again_byte_for_byte() {
+    fn an_accepted_manifest_is_written_again_byte_for_byte() {
         for lines in [
             "",
             "file DIGEST a\n",

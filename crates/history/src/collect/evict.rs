@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_from_what_is_here_can_be_made_again() {
+    fn outputs_made_from_present_inputs_can_be_made_again() {
         let chain = [call(&["b"], "c"), call(&["a"], "b"), call(&["b", "c", "b"], "d")];
         assert_eq!(made(&["a"], &chain, &[]), [0, 1, 2]);
         // The first one stays, and the others can be made from it, unless it is away already.
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_makes_itself_cannot_be_made_again() {
+    fn outputs_that_need_themselves_cannot_be_made_again() {
         let same = [call(&["a"], "a"), call(&["a"], "b"), call(&["b"], "a")];
         assert_eq!(made(&[], &same, &[]), [0; 0]);
         assert_eq!(made(&["a"], &same, &[]), [0, 1, 2]);

@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_directory_can_say_is_reported_at_once() {
+    fn all_parts_that_directories_cannot_express_are_reported() {
         let text = "(add :a/b (other)\n  (add INPUT('x') INPUT('z')))";
         let expected = [
             "1:11: other has no slice, and its outputs are unknown: it is not in computations/",

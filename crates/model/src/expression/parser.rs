@@ -722,7 +722,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_expression_needs_is_left_out_and_stays_a_definition() {
+    fn an_unused_definition_adds_no_nodes_to_the_expression() {
         let parsed = parse("a = (f unknown)\nb = (g)\nc = a\n(h b b[00])").unwrap();
         let used: Vec<_> =
             parsed.text.definitions.iter().map(|it| (&*it.name, it.nodes.len())).collect();

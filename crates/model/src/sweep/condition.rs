@@ -813,7 +813,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_silently_false() {
+    fn an_invalid_condition_is_an_error_not_false() {
         for (text, expected) in [
             ("", "column 1: expected a name, a number or a text, and found the end"),
             ("n <", "column 4: expected a name, a number or a text, and found the end"),

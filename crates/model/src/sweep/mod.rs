@@ -625,7 +625,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_as_the_same() {
+    fn points_are_read_as_they_were_written() {
         let mut numbers = Numbers(2);
         for _ in 0..500 {
             let rows = numbers.rows();

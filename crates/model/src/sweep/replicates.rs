@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_share_can_be_taken_of_ends_at_once() {
+    fn constant_values_and_zero_medians_end_replicates_at_once() {
         let rule = read("10..100 until s ±5%");
         for (number, reason) in [(3.0, EndReason::Narrow), (0.0, EndReason::Narrow)] {
             let end = ended(&rule, &values([number; 10]));

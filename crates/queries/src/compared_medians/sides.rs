@@ -672,7 +672,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_named_and_not_there_is_an_error() {
+    fn an_unknown_level_or_column_is_an_error() {
         let table = file("bench,seconds\nencode,1\nfew,2\n");
         let by = |old, new| levels(&table, "bench", [old, new]);
         let said = wrong(by("few", "encodes"), &rules());

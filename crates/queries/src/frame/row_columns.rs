@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_is_read_back() {
+    fn printed_row_columns_are_read_back() {
         let origin = RowOrigin {
             host: Some("red".into()),
             machine: Some("a CPU".into()),

@@ -659,7 +659,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_held_takes_room_and_secrets_are_not_held() {
+    fn embedded_contents_take_room_and_secrets_are_not_embedded() {
         let mut room = ContentsRoom::new(60);
         let mut held = |text: &str| {
             let contents = text.as_bytes().to_vec();

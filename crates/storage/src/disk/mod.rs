@@ -573,7 +573,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_old_is_asked_for_again_where_it_may_be() {
+    fn a_possibly_stale_answer_is_asked_for_again_over_a_network() {
         let (_dir, mut disk, _) = lab();
         let late = |errno| vec![Ok(7), Err(errno), Err(errno)];
         let (answer, told) = ask(&disk, OnNotFound::Accept, late(Errno::STALE));
@@ -595,7 +595,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_has_arrived_where_an_error_may_come_late() {
+    fn written_data_is_flushed_where_errors_may_come_late() {
         let (_dir, mut disk, _) = lab();
         // A pipe cannot be flushed.
         let pipe = File::from(OwnedFd::from(io::pipe().unwrap().0));

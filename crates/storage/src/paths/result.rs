@@ -568,7 +568,7 @@ mod tests {
     }
 
     #[test]
-    fn no_component_is_too_long_and_no_two_names_are_one() {
+    fn components_are_short_and_different_calls_have_different_names() {
         let digests = digests(100);
         let mut seen = std::collections::HashSet::new();
         for count in 0..=100 {

@@ -637,7 +637,7 @@ mod tests {
     use ce_model::probe_diagnosis::Grade;
 
     #[test]
-    fn what_is_known_of_a_kind_is_reported() {
+    fn each_kind_of_file_system_has_its_diagnosis() {
         assert_eq!(summary(&diagnose_kind(0xef53)), (None, "ext2, ext3 or ext4; ".to_owned()));
         assert_eq!(summary(&diagnose_kind(0x5265_4973)), (None, "reiserfs; ".to_owned()));
         let (grade, text) = summary(&diagnose_kind(0x0102_1994));

@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_have_put_there_stays() {
+    fn files_of_others_stay() {
         let dir = tempfile::tempdir().unwrap();
         let storage = dir.path().join("storage");
         let site = ProbeSite::new(&storage);

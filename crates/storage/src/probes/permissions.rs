@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_started_or_copied_is_reported() {
+    fn a_storage_that_forbids_programs_or_copies_is_reported() {
         assert_eq!(diagnose_programs(true).grade(), None);
         assert_eq!(diagnose_programs(false).grade(), Some(Grade::Broken));
         assert!(summary(&diagnose_copies(true, true)).1.contains("shares its blocks"));
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_not_write_is_told_what_works() {
+    fn a_user_without_write_permission_is_told_what_works() {
         let stranger = SharingFacts { may_write: false, is_member: false, ..facts(OWN) };
         let (grade, text) = summary(&diagnose(&stranger));
         assert_eq!(grade, Some(Grade::Note));
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn what_keeps_others_from_what_is_made_is_reported_with_commands() {
+    fn modes_that_lock_out_others_are_reported_with_commands() {
         let plain = facts(Rights { mode: 0o775, ..OWN });
         assert!(summary(&diagnose(&plain)).1.contains("get their maker's group"));
         assert_eq!(hint(&plain), "chmod g+s results");

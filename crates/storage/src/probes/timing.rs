@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_cannot_know_of_each_other_is_reported() {
+    fn runs_that_cannot_see_each_other_are_reported() {
         assert_eq!(diagnose_liveness(&checks()).grade(), None);
         for blind in [
             LivenessChecks { boot: false, ..checks() },

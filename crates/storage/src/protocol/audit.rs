@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_far_into_a_large_file_is_found() {
+    fn a_difference_far_into_a_large_file_is_found() {
         let mut one = "0123456789\n".repeat(20_000).into_bytes();
         one.extend("ä".repeat(1000).bytes());
         let mut other = one.clone();

@@ -509,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_and_what_need_not_be_is_reported() {
+    fn progress_counts_hashed_and_cached_bytes() {
         let place = place();
         let size = 128 << 10;
         assert_eq!(place.storage.inputs().taken_in(), (0, 0));

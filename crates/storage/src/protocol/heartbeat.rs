@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_never_counts_as_equal() {
+    fn unknown_boots_and_namespaces_never_count_as_equal() {
         let whole = CurrentRun::new();
         let gone = RunName { process: i32::MAX as u32, ..whole.name().clone() };
         let directory = tempfile::tempdir().unwrap();
@@ -507,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn what_clock_another_host_has_is_all_the_same() {
+    fn the_clock_of_another_host_does_not_matter() {
         let year = Duration::from_secs(365 * 86_400);
         for time in [SystemTime::now() - year, SystemTime::now() + year] {
             let run = CurrentRun::new();

@@ -561,7 +561,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_than_a_few_similar_directories_are_looked_into() {
+    fn only_a_few_similar_directories_are_searched() {
         let dir = tempfile::tempdir().unwrap();
         let others = ('b'..).take(MAX_SIMILAR).map(|letter| format!("{letter}esults"));
         others.for_each(|name| fs::create_dir(dir.path().join(name)).unwrap());

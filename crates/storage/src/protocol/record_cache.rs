@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_changes_is_seen() {
+    fn every_change_of_a_record_is_noticed() {
         let place = place(MIN_RECORDS);
         let kept = place.evaluate(HOUR).unwrap();
         assert_eq!((kept.records.len(), kept.directories.len()), (MIN_RECORDS, 1));

@@ -802,7 +802,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_moved_to_its_place_stays_for_the_next_run() {
+    fn a_staged_output_that_cannot_be_moved_stays_for_the_next_run() {
         let dir = tempfile::tempdir().unwrap();
         let storage = open(dir.path());
         let inputs = [Digest::hash_bytes(b"input\n")];

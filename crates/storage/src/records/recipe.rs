@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read() {
+    fn a_recipe_is_read_as_it_was_written() {
         let recipe = recipe();
         let mut reader = RecipeReader::begin(&*recipe).unwrap();
         assert_eq!(*reader.header(), header());

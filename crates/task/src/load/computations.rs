@@ -651,7 +651,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_granted_is_on_this_host() {
+    fn a_granted_path_exists_on_this_host() {
         let fault = |line: &str| {
             check_shown(&Rule::parse(line, &[]).unwrap(), &[]).err().map(|fault| fault.to_string())
         };

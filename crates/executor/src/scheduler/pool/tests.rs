@@ -237,7 +237,7 @@ fn a_job_that_is_forgotten_is_given_up_late() {
 }
 
 #[test]
-fn no_answer_means_nothing() {
+fn a_failed_query_proves_nothing_about_jobs() {
     let mut pool = pool(2, 2, 2);
     submits(&mut pool, s(0), 1);
     pool.submitted(s(0), &token(1), &Ok(()));
@@ -256,7 +256,7 @@ fn no_answer_means_nothing() {
 }
 
 #[test]
-fn what_nobody_needs_is_cancelled_after_a_while() {
+fn pending_workers_without_demand_are_cancelled_after_a_minute() {
     let mut pool = pool(3, 3, 3);
     submits(&mut pool, s(0), 1);
     pool.submitted(s(0), &token(1), &Ok(()));
@@ -314,7 +314,7 @@ fn a_closed_pool_cancels_and_submits_nothing() {
 }
 
 #[test]
-fn where_a_user_may_have_few_jobs_fewer_workers_are_submitted() {
+fn a_limit_of_jobs_per_user_lets_fewer_workers_be_submitted() {
     let mut pool = pool(100, 4, 12);
     let (mut now, mut number) = (s(0), 0);
     let mut tried = Vec::new();
@@ -358,7 +358,7 @@ fn where_a_user_may_have_few_jobs_fewer_workers_are_submitted() {
 }
 
 #[test]
-fn where_a_user_may_have_no_job_the_run_ends_after_ten_minutes() {
+fn a_run_ends_after_ten_minutes_if_its_user_may_submit_no_job() {
     let mut pool = pool(9, 4, 9);
     let (mut now, mut number) = (s(0), 0);
     let mut tried = Vec::new();
