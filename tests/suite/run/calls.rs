@@ -110,7 +110,7 @@ fn exec_works_in_an_empty_private_directory_with_nothing_to_read() {
 }
 
 #[test]
-fn what_a_call_leaves_is_gone_when_the_next_one_has_its_directory() {
+fn leftovers_of_a_call_are_gone_before_the_next_one_gets_its_directory() {
     let look = r#"cat "$1" >"$2"; ls -A >>"$2"
         touch left-behind; cd "${2%/*}"; pwd >>"$2"; ls | grep left >>"$2"
         mkdir -p left/behind; touch left-too; echo left; echo "$2" >>log; exit 0"#;
@@ -138,7 +138,7 @@ fn results_are_read_only() {
 }
 
 #[test]
-fn what_exec_leaves_running_is_ended() {
+fn processes_left_running_by_exec_are_ended() {
     let script = r#"exec 3>"$LAB_MEET"; cat "$LAB_WAIT" & : >"$2""#;
     let lab = Lab::task("Inputs: 'x'\n(daemon INPUT('x'))[0]")
         .computation("daemon", "a", "none", script)

@@ -70,7 +70,7 @@ fn in_room(lab: &Lab, computation: &str, room: &str) -> String {
 }
 
 #[test]
-fn what_has_escaped_cannot_change_what_is_published() {
+fn an_escaped_process_cannot_change_published_outputs() {
     let lab = Lab::task("Inputs: 'x'\n(next (leave INPUT('x'))[0])[0]")
         .computation("leave", "a", "a", LEAVE)
         .computation("next", "a", "a", NEXT)
@@ -85,7 +85,7 @@ fn what_has_escaped_cannot_change_what_is_published() {
 }
 
 #[test]
-fn what_has_escaped_cannot_change_the_log_of_a_failure() {
+fn an_escaped_process_cannot_change_the_log_of_a_failure() {
     let lab = Lab::task("Inputs: 'x'\n(add (leave INPUT('x'))[0] (next INPUT('x'))[0])[0]")
         .computation("leave", "a", "a", &format!("{LEAVE}\nexit 1"))
         .computation("next", "a", "a", NEXT)
@@ -116,7 +116,7 @@ fn a_member_of_the_group_whose_parent_has_escaped_holds_nothing_up() {
 }
 
 #[test]
-fn what_has_escaped_and_ended_is_reaped_by_the_next_call() {
+fn an_escaped_process_that_ended_is_reaped_by_the_next_call() {
     let leave = r#"
         mkfifo left
         setsid sh -c 'echo $$ >left; read -r go <"$LAB_GO"' &
@@ -154,7 +154,7 @@ fn is_what_was_written(lab: &Lab) -> bool {
 }
 
 #[test]
-fn what_nobody_else_can_write_is_published_without_a_copy() {
+fn an_output_without_other_writers_is_published_without_a_copy() {
     let lab = inode();
     lab.ce_run(&[]).exit(0);
     assert!(is_what_was_written(&lab));

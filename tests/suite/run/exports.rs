@@ -120,7 +120,7 @@ fn a_dirty_run_executes_what_it_has_loaded_or_nothing() {
 }
 
 #[test]
-fn what_is_dirty_is_exported_as_its_name_says() {
+fn a_dirty_computation_is_exported_as_its_name_says() {
     let ways: &[&[&str]] = &[&["--dirty"], &["--dirty", "--isolate"]];
     for library in [Library::Plain, Library::Submodule, Library::Submodules] {
         for options in ways.iter().filter(|it| it.len() == 1 || isolation::is_possible()) {
@@ -150,7 +150,7 @@ fn what_is_dirty_is_exported_as_its_name_says() {
 }
 
 #[test]
-fn what_git_ignores_is_not_executed() {
+fn files_ignored_by_git_are_not_executed() {
     let lab =
         lab().file("computations/code/.gitignore", "helper\n").without("computations/code/helper");
     let lab = lab.commit().file("computations/code/helper", "CODE=ignored\n");
@@ -161,7 +161,7 @@ fn what_git_ignores_is_not_executed() {
 }
 
 #[test]
-fn what_an_execution_leaves_beside_its_code_is_gone_with_the_run() {
+fn files_left_beside_the_code_are_gone_after_the_run() {
     let leave = r#"ls "$(dirname "$0")" >"$2"; echo >"$(dirname "$0")/cache""#;
     let lab = Lab::task("Inputs: 'x'\n(leave INPUT('x'))[0]");
     let lab = lab.computation("leave", "a", "b", leave).commit();
@@ -250,7 +250,7 @@ const REWRITES: [&str; 7] = [
 ];
 
 #[test]
-fn what_a_call_rewrites_is_exported_again_for_the_next_one() {
+fn code_that_a_call_rewrote_is_exported_again_for_the_next_one() {
     for rewrite in REWRITES {
         let code = format!(
             r#"here=$(dirname "$0")

@@ -55,7 +55,7 @@ fn nothing_is_started_after_a_failure() {
 }
 
 #[test]
-fn what_runs_goes_on_to_its_end() {
+fn running_calls_are_completed() {
     let workflow = "(add (add (mul INPUT('x') INPUT('y'))[0] INPUT('x'))[0] (bad INPUT('x') INPUT('y'))[0])[0]";
     let lab = lab(workflow, "\"outcome\":\"failed\"").commit();
     let (ran, events) = events(&lab, &["-j2"]);
@@ -94,7 +94,7 @@ fn workers_begin_nothing_that_waits_when_a_call_fails() {
 }
 
 #[test]
-fn what_no_worker_has_any_more_is_not_started() {
+fn a_call_without_a_worker_is_not_started() {
     // The first worker begins both calls. The second one is too small for `wide`, and `bad` fails there.
     let workflow = "(add (bad INPUT('x') INPUT('y'))[0] (wide INPUT('x') INPUT('y'))[0])[0]";
     let wait = r#"cat "$LAB_WAIT"; exit 3"#;

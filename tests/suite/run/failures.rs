@@ -84,7 +84,7 @@ fn an_exec_that_is_not_a_program_fails_the_call() {
 }
 
 #[test]
-fn what_was_printed_is_kept_and_its_end_is_shown_without_harm() {
+fn the_log_is_kept_and_its_end_is_shown_without_control_characters() {
     let script = r#"seq 1 1000; printf 'a\033[31mb\tc\r\n'; exit 1"#;
     let lab = lab(script);
     fails("long-log", &lab);
@@ -130,7 +130,7 @@ fn a_call_is_blocked_when_both_of_its_inputs_fail() {
 }
 
 #[test]
-fn what_fails_on_one_input_may_succeed_on_another() {
+fn a_call_that_failed_on_one_input_may_succeed_on_another() {
     let lab = Lab::task("Inputs: 'x', 'zero'\n(divmod INPUT('x') INPUT('zero'))[0]")
         .data("zero", "0\n")
         .commit();

@@ -80,7 +80,7 @@ fn all_calls_of_a_computation_are_computed_again() {
 }
 
 #[test]
-fn what_is_forced_is_not_taken_over_nor_answered_by_the_job() {
+fn a_forced_call_is_neither_taken_over_nor_answered_by_the_job() {
     let lab = lab();
     let product = product(&lab);
     lab.ce_run(&["--no-sync", "-q", "--force", &product]).exit(0).called(vec!["add", "mul"]);

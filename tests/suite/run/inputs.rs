@@ -72,7 +72,7 @@ fn a_job_is_found_by_cached_digests() {
 }
 
 #[test]
-fn what_is_stored_is_what_was_read_whatever_is_cached() {
+fn an_input_is_stored_as_it_was_read_whatever_the_cache_says() {
     let lab = lab();
     let lie = lie(&lab, &lab.path("data/x"));
     let ran = lab.ce_run(&[]).exit(0);
@@ -81,7 +81,7 @@ fn what_is_stored_is_what_was_read_whatever_is_cached() {
 }
 
 #[test]
-fn whoever_verifies_reads() {
+fn verify_reads_files_in_spite_of_the_cache() {
     let lab = lab();
     lab.ce_run(&[]).exit(0);
     let (dir, rest) = (&name(b'x')[..2], &name(b'x')[2..]);

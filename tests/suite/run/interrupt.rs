@@ -95,7 +95,7 @@ fn json_tells_of_an_interruption() {
 }
 
 #[test]
-fn what_will_not_end_is_killed() {
+fn an_execution_that_ignores_signals_is_killed() {
     let lab = lab("trap '' INT TERM HUP");
     let (running, processes, _never) = waiting(&lab, &[]);
     // Two different signals: two that are the same may arrive as one.
@@ -108,7 +108,7 @@ fn what_will_not_end_is_killed() {
 }
 
 #[test]
-fn what_ends_well_although_it_was_asked_to_end_is_kept() {
+fn the_result_of_a_call_that_ends_well_after_a_signal_is_kept() {
     let lab = lab(r#"trap 'cat "$1" >"$2"; exit 0' TERM"#);
     let (running, processes, _never) = waiting(&lab, &[]);
     running.signal(Signal::INT);
@@ -192,7 +192,7 @@ fn a_run_that_is_killed_before_it_publishes_has_done_nothing() {
 }
 
 #[test]
-fn what_another_host_is_doing_is_left_alone() {
+fn temporary_files_of_another_host_stay() {
     let lab = lab("");
     let theirs = lab.path("storage/tmp/elsewhere-0123abcd-1-1/0");
     fs::create_dir_all(&theirs).unwrap();

@@ -75,7 +75,7 @@ fn counted(ran: &Ran<'_>, word: &str) -> usize {
 }
 
 #[test]
-fn no_room_is_reported_once_and_what_fits_is_kept() {
+fn a_full_disk_is_reported_once_and_results_that_fit_are_kept() {
     let lab = lab();
     let tmpfs = "mount -t tmpfs -o nr_blocks=14 tmpfs ../storage";
     if let Some(ran) = mount::with(&lab, tmpfs, &lab.evaluation(&["-j1", "--no-sync"])) {
@@ -84,7 +84,7 @@ fn no_room_is_reported_once_and_what_fits_is_kept() {
 }
 
 #[test]
-fn no_inodes_are_reported_once_and_what_fits_is_kept() {
+fn exhausted_inodes_are_reported_once_and_results_that_fit_are_kept() {
     let lab = lab();
     let tmpfs = "mount -t tmpfs -o nr_inodes=110 tmpfs ../storage";
     if let Some(ran) = mount::with(&lab, tmpfs, &lab.evaluation(&["-j1", "--no-sync"])) {

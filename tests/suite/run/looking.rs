@@ -195,7 +195,7 @@ fn code_that_a_filter_changes_is_executed_as_it_is_committed() {
 }
 
 #[test]
-fn what_only_a_filter_could_tell_is_not_taken_for_committed() {
+fn a_file_that_only_a_filter_could_compare_counts_as_uncommitted() {
     let lab = filtered(word(), "computations/word/exec");
     let exec = lab.path("task/computations/word/exec");
     fs::write(&exec, fs::read(&exec).unwrap()).unwrap();
@@ -221,7 +221,7 @@ fn what_only_a_filter_could_tell_is_not_taken_for_committed() {
 }
 
 #[test]
-fn what_is_read_of_a_computation_is_what_is_committed() {
+fn a_computation_is_read_as_it_is_committed() {
     let lab = word().file("computations/word/outputs", "old\n");
     let lab = filtered(lab, "computations/word/outputs");
     lab.ce_run(&[]).exit(0).says("job output 00").says("1 computed");
@@ -231,7 +231,7 @@ fn what_is_read_of_a_computation_is_what_is_committed() {
 }
 
 #[test]
-fn what_is_read_of_a_workflow_is_what_is_committed() {
+fn a_workflow_is_read_as_it_is_committed() {
     let lab = Lab::task("Inputs: 'old', 'new'\n(add INPUT('old') INPUT('new'))[0]");
     let lab = filtered(lab, "workflow/inputs/00-old/value");
     lab.ce_run(&[]).exit(0).says("job output 00").says("1 computed");

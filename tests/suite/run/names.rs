@@ -106,7 +106,7 @@ fn outputs_that_collide_are_told_apart() {
 }
 
 #[test]
-fn what_collides_with_an_earlier_run_overwrites_nothing() {
+fn a_colliding_name_overwrites_nothing() {
     let lab = Lab::task("Inputs: 'a'\n(copy INPUT('a'))[0]")
         .computation("copy", "a", "a", r#"cat "$1" >"$2""#)
         .commit();

@@ -170,7 +170,7 @@ fn a_file_that_no_commit_has_is_told() {
 }
 
 #[test]
-fn what_a_job_reads_of_the_task_is_kept_with_it() {
+fn files_of_the_task_are_kept_with_the_job_that_reads_them() {
     let lab = lab();
     output(&lab, &[]);
     lab.run("ce", &["gc", "--delete", "../storage"]).exit(0);

@@ -25,7 +25,7 @@ fn task(script: &str) -> Lab {
 }
 
 #[test]
-fn what_is_executed_inherits_no_signals_that_are_ignored_or_blocked() {
+fn an_execution_inherits_no_ignored_or_blocked_signals() {
     let isolated = isolation::is_possible().then(|| task(SEES).isolated());
     for lab in [Some(task(SEES)), isolated].into_iter().flatten().map(Lab::commit) {
         lab.finish(&mut through(&STARTER, &lab.evaluation(&[]))).exit(0);

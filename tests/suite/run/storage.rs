@@ -70,7 +70,7 @@ fn texts(value: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn whoever_may_read_an_output_may_read_the_inputs_it_was_made_of() {
+fn inputs_and_outputs_have_the_same_mode() {
     let lab = evaluated();
     let mode = |name: &String| lab.path("storage").join(name).metadata().unwrap().mode();
     let modes = lab.results().into_keys().map(|name| (format!("{:o}", mode(&name)), name));
@@ -134,7 +134,7 @@ fn the_memory_of_a_failure_holds_no_absolute_path() {
 }
 
 #[test]
-fn what_is_gone_is_computed_again() {
+fn a_missing_output_is_computed_again() {
     for part in ["/00/", "/01/"] {
         let lab = evaluated();
         fs::remove_file(lab.path("storage").join(the_one(&lab, "c_divmod/", part))).unwrap();
@@ -146,7 +146,7 @@ fn what_is_gone_is_computed_again() {
 }
 
 #[test]
-fn what_is_damaged_is_computed_again_and_kept_aside() {
+fn a_damaged_output_is_computed_again_and_kept_aside() {
     let lab = evaluated();
     let name = the_one(&lab, "c_divmod/", "/01/");
     put(&lab.path("storage").join(&name), "damaged\n");
@@ -158,7 +158,7 @@ fn what_is_damaged_is_computed_again_and_kept_aside() {
 }
 
 #[test]
-fn what_was_only_touched_or_copied_is_used() {
+fn a_copied_or_touched_storage_is_used() {
     let lab = evaluated();
     for (name, contents) in files(&lab.path("storage")) {
         let copy = lab.path("copy").join(name);

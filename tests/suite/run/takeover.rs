@@ -49,7 +49,7 @@ fn calls_that_turn_out_to_be_one_are_taken_over_once() {
 }
 
 #[test]
-fn who_may_only_read_uses_the_results_of_another_commit_where_they_are() {
+fn a_read_only_user_uses_results_of_another_commit_in_place() {
     let lab = evaluated();
     let Some(user) = lab.plain_user() else { return };
     let mode = |mode: &str| {
@@ -95,7 +95,7 @@ fn a_commit_that_changes_no_computation_costs_no_execution() {
 }
 
 #[test]
-fn what_was_taken_over_can_be_taken_over_again() {
+fn a_taken_over_result_can_be_taken_over_again() {
     let lab = evaluated();
     lab.ce_run(&["--no-sync"]).exit(0).called(vec![]);
     // The first source goes.
@@ -133,7 +133,7 @@ fn a_computation_that_changed_is_executed() {
 }
 
 #[test]
-fn what_did_not_run_isolated_is_not_taken_over() {
+fn results_computed_without_isolation_are_not_taken_over() {
     let lab = Lab::task(TASK).commit();
     lab.ce_run(&["--no-sync"]).exit(0).called(vec!["add", "mul"]);
     let lab = lab.file("README", "").commit_again();
@@ -164,7 +164,7 @@ fn a_damaged_or_missing_result_is_not_a_source() {
 }
 
 #[test]
-fn what_was_dirty_is_not_computed_again_when_it_is_committed() {
+fn a_dirty_result_is_taken_over_when_its_files_are_committed() {
     let lab = Lab::task(TASK).commit().file("computations/mul/notes", "");
     lab.ce_run(&["--no-sync", "--dirty"]).exit(0).called(vec!["add", "mul"]);
     isolate(&lab);
@@ -191,7 +191,7 @@ fn executions(lab: &Lab, revision: &str) -> Vec<Value> {
 }
 
 #[test]
-fn who_trusts_trees_takes_over_what_did_not_run_isolated() {
+fn takeover_by_tree_uses_results_computed_without_isolation() {
     let lab = trusting();
     lab.unchanged(|| lab.ce_run(&["-n"]).exit(0).says("2 calls: 2 taken over"));
     lab.unchanged(|| lab.run("ce", &["explain", "../storage", "../data/x", "../data/y"]).exit(0));
@@ -222,13 +222,13 @@ fn who_trusts_trees_takes_over_what_did_not_run_isolated() {
 }
 
 #[test]
-fn who_trusts_trees_executes_a_computation_that_changed() {
+fn takeover_by_tree_executes_a_changed_computation() {
     let lab = trusting().file("computations/mul/notes", "").commit_again();
     lab.ce_run(&["--no-sync"]).exit(0).called(vec!["mul"]).says("1 taken over, 1 computed");
 }
 
 #[test]
-fn what_is_taken_over_needs_no_worker() {
+fn a_takeover_needs_no_worker() {
     let lab = trusting();
     let queued = ["--no-sync", "--on", "workers"];
     lab.ce_run(&queued).exit(0).called(vec![]).says("2 calls: 2 taken over");
@@ -236,7 +236,7 @@ fn what_is_taken_over_needs_no_worker() {
 }
 
 #[test]
-fn what_was_isolated_needs_no_trust() {
+fn the_takeover_of_an_isolated_result_needs_no_trust() {
     let lab = trusting();
     isolate(&lab);
     lab.ce_run(&["--no-sync"]).exit(0).called(vec![]).says("2 taken over");
@@ -270,7 +270,7 @@ fn a_trusted_tree_is_not_believed_strictly() {
 }
 
 #[test]
-fn what_is_away_and_would_be_taken_over_is_not_told_to_be_gone() {
+fn an_evicted_result_of_another_commit_is_reported_as_away() {
     let lab = trusting();
     let output = lab.results().into_keys().find(|name| name.starts_with("c_mul/")).unwrap();
     let mark = lab.path("storage").join(output.replace("/00/", "/away/"));
@@ -288,7 +288,7 @@ fn what_is_away_and_would_be_taken_over_is_not_told_to_be_gone() {
 /// then deleted the only other name of the file, and the call is executed once more.
 #[test]
 #[cfg(debug_assertions)]
-fn what_a_dead_run_has_taken_over_is_brought_there_by_whoever_comes_next() {
+fn the_next_program_completes_the_takeover_of_a_dead_run() {
     let mut half = 0;
     let lab = trusting();
     let amended = lab.git("task", &["commit-tree", "-m", "amended", "HEAD^{tree}"]);

@@ -223,7 +223,7 @@ fn the_commit_that_changed_a_named_file_is_found() {
 }
 
 #[test]
-fn what_a_reachable_workflow_may_name_is_kept() {
+fn results_that_a_reachable_workflow_may_name_are_kept() {
     let lab = Lab::task("Inputs: 'x'\n(id FILE('tinputs/{x}'))[0]")
         .computation("id", "a", "b", r#"cat "$1" >"$2""#)
         .commit()

@@ -155,7 +155,7 @@ fn the_progress_is_drawn_when_it_changes() {
 }
 
 #[test]
-fn who_waits_for_a_pipe_is_told_that_inputs_are_read() {
+fn the_terminal_shows_that_a_run_reads_an_input_from_a_pipe() {
     for (option, code) in [("-n", 3), ("--no-sync", 0)] {
         let lab = lab();
         let pipe = lab.path("data/pipe");

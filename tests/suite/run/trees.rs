@@ -60,7 +60,7 @@ fn a_submodule_is_at_its_recorded_commit() {
 }
 
 #[test]
-fn what_git_records_of_a_file_is_kept() {
+fn modes_and_links_that_git_records_are_kept() {
     let lab = lab(RECORDED).link("lib/src/link", "file").mode("lib/src/file", 0o755);
     repository::commit(&lab.path("task/lib"), LAB, "three\n");
     let lab = lab.commit_again();

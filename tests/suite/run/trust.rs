@@ -53,7 +53,7 @@ fn look_through_git<'a>(lab: &'a Lab, user: u32, settings: &[&str]) -> Ran<'a> {
 const TOLD: &str = "the repository at LAB/task belongs to another user";
 
 #[test]
-fn who_starts_the_program_may_say_that_a_repository_is_trusted() {
+fn the_environment_can_mark_a_repository_as_safe() {
     for library in [Library::Plain, Library::Submodule] {
         let Some((lab, user)) = lab(library) else { return };
         let [task, submodule] = ["task", "task/computations"].map(|dir| lab.path(dir));
@@ -110,7 +110,7 @@ fn a_repository_says_nothing_of_trust_in_itself() {
 }
 
 #[test]
-fn what_is_trusted_is_read_with_its_configuration() {
+fn a_trusted_repository_is_read_with_its_configuration() {
     let Some((lab, user)) = lab(Library::Plain) else { return };
     lab.git("task", &["config", "compeval.jobs", "many"]);
     let trust = [

@@ -75,7 +75,7 @@ fn a_computation_that_is_not_as_committed_is_refused_with_its_files() {
 }
 
 #[test]
-fn what_is_staged_is_not_committed() {
+fn staged_changes_are_uncommitted() {
     let lab = lab(Library::Plain);
     append(&lab.path("task/computations/mul/exec"), "# more\n");
     git(&lab, "", &["add", "-A"]);
@@ -479,7 +479,7 @@ fn a_file_whose_encoding_is_not_known_is_named() {
 }
 
 #[test]
-fn what_cannot_be_read_of_a_repository_is_named_with_advice() {
+fn unreadable_parts_of_a_repository_are_named_with_advice() {
     let write = |path: &Path, text: &str| fs::write(path, text).unwrap();
     for (state, told, hint) in [
         ("empty", ".git has no HEAD", "git init"),
