@@ -57,7 +57,7 @@ fn a_call_is_taken_if_as_many_as_required_have_attested_it() {
 }
 
 #[test]
-fn who_has_once_had_other_outputs_does_not_count_as_agreeing() {
+fn an_attester_with_differing_outputs_does_not_count_as_agreeing() {
     let lab = signed();
     evaluate(&lab, "bob").exit(0);
     into_inbox(&lab, "bob", "bob");
@@ -76,7 +76,7 @@ fn who_has_once_had_other_outputs_does_not_count_as_agreeing() {
 }
 
 #[test]
-fn who_has_executed_what_is_there_already_can_attest_it_once() {
+fn a_published_result_can_be_attested_once_by_each_executor() {
     let lab = signed();
     evaluate(&lab, "bob").exit(0).called(vec!["once", "twice"]);
     push_as(&lab, "bob", &[], ["bob", "results.git"]).exit(0).shows("nothing is new to ");
@@ -295,7 +295,7 @@ fn a_foreign_history_does_not_stop_a_pull() {
 }
 
 #[test]
-fn when_and_on_which_machine_is_published_if_that_is_asked_for() {
+fn times_and_machines_are_published_on_request() {
     let lab = lab();
     people(&lab);
     evaluate(&lab, "alice").exit(0);

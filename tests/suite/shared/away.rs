@@ -66,7 +66,7 @@ pub(crate) fn with_z<'a>(lab: &'a Lab, options: &[&str]) -> Ran<'a> {
 }
 
 #[test]
-fn what_is_away_is_known_and_executes_nothing() {
+fn results_that_are_away_are_known_and_not_executed() {
     let lab = executed();
     for owner in ["first", "second", "third"] {
         away(&lab, "storage", owner);
@@ -80,7 +80,7 @@ fn what_is_away_is_known_and_executes_nothing() {
 }
 
 #[test]
-fn what_is_away_is_drawn_as_known() {
+fn results_that_are_away_are_drawn_as_known() {
     let lab = executed();
     let drawn = || {
         let arguments = ["../storage", "../data/x", "../data/y"];
@@ -164,7 +164,7 @@ fn outputs_of_the_job_are_needed_in_any_case() {
 }
 
 #[test]
-fn what_comes_out_different_is_reported_and_set_aside() {
+fn a_differing_recomputation_is_reported_and_set_aside() {
     let lab = executed();
     away(&lab, "storage", "second");
     away(&lab, "storage", "third");

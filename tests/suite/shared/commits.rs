@@ -29,7 +29,7 @@ fn link(computation: &Path) -> Option<PathBuf> {
 }
 
 #[test]
-fn what_was_pulled_or_cloned_is_taken_over_by_other_commits() {
+fn pulled_and_cloned_results_are_taken_over_by_other_commits() {
     if !isolation::is_possible() {
         return;
     }

@@ -72,7 +72,7 @@ fn find(dir: &Path, text: &str) -> PathBuf {
 }
 
 #[test]
-fn what_was_pulled_is_found_and_nothing_is_executed() {
+fn pulled_directories_are_reused() {
     let lab = directories();
     lab.ce_run(&[]).exit(0).called(vec!["again", "both", "make"]);
     push(&lab, &["-n"], "storage", "results.git").exit(3).shows("would push 3 calls, 1 job");
@@ -101,7 +101,7 @@ fn what_was_pulled_is_found_and_nothing_is_executed() {
 }
 
 #[test]
-fn whoever_makes_a_directory_pushes_the_same() {
+fn equal_directories_are_pushed_as_equal_objects() {
     let lab = directories();
     repository(&lab, "others.git");
     for (storage, repository) in [("storage", "results.git"), ("other", "others.git")] {
@@ -208,7 +208,7 @@ fn a_directory_without_its_archive_is_not_taken() {
 }
 
 #[test]
-fn what_a_directory_keeps_secret_stays_here() {
+fn directories_with_secrets_are_not_pushed() {
     let lab = directories().data("x", format!("token={}{}\n", "ghp_", "a".repeat(36)));
     lab.ce_run(&[]).exit(0);
     let told = push(&lab, &[], "storage", "results.git").exit(1);

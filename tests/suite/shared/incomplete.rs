@@ -343,7 +343,7 @@ fn a_task_in_a_shallow_or_partial_clone_is_evaluated_as_far_as_it_is_there() {
 }
 
 #[test]
-fn no_setting_of_a_results_repository_or_of_the_user_starts_hooks_or_monitors() {
+fn no_git_setting_starts_hooks_or_monitors() {
     let lab = results();
     cloned(&lab, "results.git", "clone", &[]);
     let decoy = lab.path("decoy");

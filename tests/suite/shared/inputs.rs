@@ -106,7 +106,7 @@ fn directories_go_along_as_archives_and_a_clone_unpacks_them() {
 }
 
 #[test]
-fn what_is_secret_or_too_large_stays_here() {
+fn secret_and_too_large_inputs_are_not_pushed() {
     let token = format!("{}{}\n", "ghp_", "a".repeat(36));
     let mut lab =
         Lab::task("Inputs: 'x', 'y', 'tree'\n(count INPUT('x') INPUT('y') INPUT('tree'))[0]")

@@ -171,7 +171,7 @@ fn a_store_that_lacks_an_object_or_lies_about_it_is_found_out() {
 }
 
 #[test]
-fn what_a_store_has_lost_is_sent_again() {
+fn objects_that_the_large_file_store_lost_are_sent_again() {
     let lab = large();
     push(&lab, LFS, "storage", "results.git").exit(0);
     pull(&lab, &["--limit", "1K"], "known", "results.git").exit(0);

@@ -284,7 +284,7 @@ fn a_clone_from_a_server_fetches_by_git_lfs() {
 }
 
 #[test]
-fn what_a_run_needs_is_fetched_together() {
+fn the_files_that_a_run_needs_are_fetched_together() {
     needs(&["git-lfs"]);
     let names: Vec<String> = (0..20).map(|number| format!("i{number}")).collect();
     let inputs = names.iter().map(|name| format!("'{name}', ")).collect::<String>();

@@ -167,7 +167,7 @@ fn a_clone_that_may_not_be_written_is_an_error() {
 }
 
 #[test]
-fn what_only_looks_fetches_nothing_and_says_how() {
+fn read_only_commands_fetch_nothing_and_say_how() {
     let lab = large();
     push(&lab, LFS, "storage", "results.git").exit(0);
     cloned(&lab, "results.git", "clone", &[]);
@@ -224,7 +224,7 @@ fn objects_of_a_server_are_fetched_by_git_lfs() {
 }
 
 #[test]
-fn what_is_interrupted_while_it_fetches_goes_on_the_next_time() {
+fn an_interrupted_fetch_goes_on_the_next_time() {
     needs(&["git-lfs"]);
     let lab = large();
     clone_of_server(&lab);

@@ -51,7 +51,7 @@ fn large_outputs_are_sent_before_the_reference_and_fetched_when_they_are_needed(
 }
 
 #[test]
-fn what_a_server_refuses_is_an_error_and_nothing_is_pushed() {
+fn a_refusal_of_the_server_is_an_error_and_nothing_is_pushed() {
     needs(&["git-lfs"]);
     let lab = large();
     let url = url(serve(&lab));

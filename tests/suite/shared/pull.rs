@@ -30,7 +30,7 @@ fn forge(lab: &Lab, [owner, room]: [&str; 2], change: impl Fn(&str) -> String) {
 }
 
 #[test]
-fn what_was_pulled_is_found_and_nothing_is_executed() {
+fn pulled_results_are_reused() {
     let lab = pushed();
     pull(&lab, &["-n"], "storage", "results.git").exit(3).shows("would pull 2 calls, 1 job (12 B)");
     assert!(!lab.path("storage").exists(), "a dry run makes no storage");
@@ -83,7 +83,7 @@ fn a_record_of_another_name_is_not_taken() {
 }
 
 #[test]
-fn what_is_here_stays() {
+fn pull_does_not_replace_differing_local_results() {
     let lab = pushed();
     salt(&lab, "salt\n");
     evaluate(&lab, "storage").exit(0);

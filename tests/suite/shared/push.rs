@@ -61,7 +61,7 @@ fn a_directory_with_very_many_entries_is_named() {
 }
 
 #[test]
-fn whoever_executes_a_call_makes_the_same_results() {
+fn equal_executions_are_pushed_as_equal_objects() {
     let lab = lab();
     for (storage, repository_of_it) in [("storage", "results.git"), ("other", "others.git")] {
         evaluate(&lab, storage).exit(0).called(vec!["once", "twice"]);
@@ -92,7 +92,7 @@ fn a_clone_may_be_pushed_like_any_storage() {
 }
 
 #[test]
-fn nothing_says_who_executed_what_where_and_when() {
+fn published_results_do_not_tell_user_host_or_time() {
     let lab = lab();
     let mut command = lab.evaluation(&[]);
     lab.finish(command.env("USER", "ada-of-the-lab")).exit(0);
@@ -119,7 +119,7 @@ fn nothing_says_who_executed_what_where_and_when() {
 }
 
 #[test]
-fn what_seems_to_be_secret_stays_here() {
+fn results_that_look_secret_are_not_pushed() {
     let mut lab = Lab::task("Inputs: 'x'\n(copy INPUT('x'))[0]")
         .computation("copy", "a", "b", r#"cat "$1" >"$2""#)
         .data("x", format!("token={}{}\n", "ghp_", "a".repeat(36)));
@@ -146,7 +146,7 @@ fn values_of_secret_variables_stay_here() {
 }
 
 #[test]
-fn what_is_too_large_damaged_or_uncommitted_stays_here() {
+fn too_large_damaged_and_uncommitted_results_are_not_pushed() {
     let lab = lab().data("x", "x".repeat(300));
     lab.ce_run(&[]).exit(0);
     let small = push(&lab, &["--limit", "1K"], "storage", "results.git").exit(0);
@@ -183,7 +183,7 @@ fn a_file_that_the_repository_has_lost_is_pushed_again() {
 }
 
 #[test]
-fn what_was_isolated_there_is_known_to_who_has_not_isolated_it() {
+fn an_unisolated_result_is_not_pushed_beside_an_isolated_one() {
     let lab = Lab::task("Inputs: 'x'\n(copy INPUT('x'))[0]")
         .computation("copy", "a", "b", r#"cat "$1" "$1" >"$2""#)
         .isolated()
@@ -199,7 +199,7 @@ fn what_was_isolated_there_is_known_to_who_has_not_isolated_it() {
 }
 
 #[test]
-fn what_the_repository_has_with_other_outputs_stays_there() {
+fn push_does_not_replace_differing_results() {
     let lab = lab();
     lab.ce_run(&[]).exit(0);
     push(&lab, &[], "storage", "results.git").exit(0);
@@ -233,7 +233,7 @@ fn what_the_repository_has_with_other_outputs_stays_there() {
 }
 
 #[test]
-fn who_trusts_a_tree_neither_pushes_nor_pulls_what_that_leads_to() {
+fn results_taken_over_by_tree_are_neither_pushed_nor_pulled() {
     let lab = lab();
     lab.ce_run(&[]).exit(0).called(vec!["once", "twice"]);
     push(&lab, &[], "storage", "results.git").exit(0);

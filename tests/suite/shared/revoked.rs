@@ -31,7 +31,7 @@ fn made_again(lab: &Lab) -> [String; 2] {
 }
 
 #[test]
-fn what_is_made_again_takes_the_place_of_what_is_revoked() {
+fn a_recomputed_result_replaces_a_revoked_one() {
     let lab = signed();
     let before = listed(&lab, "results.git");
     let [name, file] = made_again(&lab);
@@ -61,7 +61,7 @@ fn what_is_made_again_takes_the_place_of_what_is_revoked() {
 }
 
 #[test]
-fn nothing_of_a_result_without_a_place_is_in_its_place() {
+fn a_result_pushed_without_logs_replaces_the_log_of_a_revoked_one() {
     let lab = signed();
     let [name, _] = twice(&lab);
     push_as(&lab, "alice", &["--logs=all"], ["alice", "results.git"]).exit(0);
@@ -138,7 +138,7 @@ fn a_storage_knows_what_it_has_revoked() {
 }
 
 #[test]
-fn what_is_revoked_already_is_not_revoked_again() {
+fn a_revoked_result_is_not_revoked_again() {
     let lab = signed();
     let [name, _] = twice(&lab);
     revoke(&lab, "alice", &name);
@@ -194,7 +194,7 @@ fn a_job_that_was_made_from_revoked_outputs_loses_its_place() {
 }
 
 #[test]
-fn who_hides_a_revocation_is_named() {
+fn the_commit_that_hides_a_revocation_is_named() {
     let lab = signed();
     let [name, _] = twice(&lab);
     revoke(&lab, "alice", &name);
@@ -270,7 +270,7 @@ fn a_pull_knows_what_the_storage_knows_to_be_revoked() {
 
 /// What is found out about an execution counts for all results that were taken over from it.
 #[test]
-fn what_is_said_of_an_original_counts_for_its_copies() {
+fn audits_and_revocations_of_an_original_count_for_its_copies() {
     let lab = lab();
     lab.git("task", &["config", "compeval.takeover", "tree"]);
     evaluate(&lab, "storage").exit(0).called(vec!["once", "twice"]);

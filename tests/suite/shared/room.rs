@@ -22,7 +22,7 @@ fn large() -> Lab {
 }
 
 #[test]
-fn what_is_too_large_stays_here_and_is_known_there() {
+fn too_large_results_are_not_pushed_but_known_there() {
     let lab = large();
     let told = push(&lab, &[&["-n"], LIMIT].concat(), "storage", "results.git").exit(3);
     told.shows("would push 4 calls, 1 job (1.2 KiB)");
@@ -55,7 +55,7 @@ fn what_is_too_large_stays_here_and_is_known_there() {
 }
 
 #[test]
-fn what_is_not_pulled_is_known_and_comes_later() {
+fn results_over_the_limit_are_known_and_pulled_later() {
     let lab = large();
     push(&lab, &[], "storage", "results.git").exit(0);
     pull(&lab, &[&["-n"], LIMIT].concat(), "other", "results.git")
@@ -107,7 +107,7 @@ fn gc<'a>(lab: &'a Lab, options: &[&str]) -> Ran<'a> {
 const PUBLISHED: &[&str] = &["--published", "../results.git"];
 
 #[test]
-fn what_a_repository_has_need_not_be_here() {
+fn published_results_can_be_evicted() {
     let lab = executed();
     push(&lab, &[], "storage", "results.git").exit(0);
     with_z(&lab, &[]).exit(0);
@@ -139,7 +139,7 @@ fn what_a_repository_has_need_not_be_here() {
 }
 
 #[test]
-fn what_is_pinned_or_damaged_or_differs_there_stays() {
+fn pinned_damaged_and_differing_results_are_not_evicted() {
     let lab = executed();
     push(&lab, &[], "storage", "results.git").exit(0);
     let third = find(&lab, "c_third", "/00/");
@@ -154,7 +154,7 @@ fn what_is_pinned_or_damaged_or_differs_there_stays() {
 }
 
 #[test]
-fn what_a_damaged_repository_has_lost_stays() {
+fn results_that_a_damaged_repository_lost_are_not_evicted() {
     let lab = executed();
     push(&lab, &[], "storage", "results.git").exit(0);
     gc(&lab, PUBLISHED).exit(0).says("would make away 4 results");
@@ -194,7 +194,7 @@ fn a_collection_that_dies_at_any_operation_loses_nothing() {
 }
 
 #[test]
-fn what_can_be_made_again_need_not_be_here() {
+fn recomputable_results_can_be_evicted() {
     if !is_possible() {
         return;
     }
@@ -279,7 +279,7 @@ fn made_away(lab: &Lab, options: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn what_differs_each_time_is_never_made_away() {
+fn nondeterministic_results_are_never_evicted() {
     if !is_possible() {
         return;
     }
@@ -296,7 +296,7 @@ fn what_differs_each_time_is_never_made_away() {
 }
 
 #[test]
-fn what_could_read_something_else_is_not_made_away() {
+fn results_of_computations_with_outside_access_are_not_evicted() {
     if !is_possible() {
         return;
     }
@@ -307,7 +307,7 @@ fn what_could_read_something_else_is_not_made_away() {
 }
 
 #[test]
-fn what_no_known_repository_can_execute_is_not_made_away() {
+fn results_whose_commit_is_gone_are_not_evicted() {
     if !is_possible() {
         return;
     }
@@ -327,7 +327,7 @@ fn what_no_known_repository_can_execute_is_not_made_away() {
 }
 
 #[test]
-fn what_a_run_reads_stays() {
+fn results_that_a_run_reads_are_not_evicted() {
     let wait = r#"[ ! -p "$LAB_LOG.meet" ] || { exec 3>"$LAB_LOG.meet"; echo here >&3; cat "$LAB_LOG.never"; }
 cat "$1" "$2" >"$3""#;
     let mut lab = Lab::task("Inputs: 'x', 'y'\n(mix (first INPUT('x'))[0] INPUT('y'))[0]")

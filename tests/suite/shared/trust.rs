@@ -97,7 +97,7 @@ fn as_signer(lab: &Lab, name: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_an_allowed_signer_has_signed_is_taken_and_nothing_else() {
+fn only_commits_of_allowed_signers_are_pulled() {
     let lab = signed();
     let commit = lab.git("results.git", &["log", "-1", "--format=%an <%ae>", "results"]);
     assert_eq!(commit, "alice <alice@lab>");
