@@ -78,7 +78,7 @@ fn waiting_for_a_file_ends_with_an_interrupt() {
 }
 
 #[test]
-fn what_was_adopted_is_not_believed_strictly() {
+fn a_strict_run_does_not_use_adopted_results() {
     let lab = unrecorded();
     let path = output(&lab);
     age(&path, 3600);

@@ -216,7 +216,7 @@ fn unnamed(lab: &Lab, at: usize, (place, expected): &(PathBuf, Kind)) -> Vec<Str
 }
 
 #[test]
-fn what_is_in_no_place_of_its_kind_is_named() {
+fn verify_names_every_entry_of_a_wrong_kind() {
     let lab = furnished();
     assert_eq!(named(&lab.path("storage")), [""; 0]);
     let places = places(&lab);

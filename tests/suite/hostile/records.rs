@@ -38,7 +38,7 @@ fn a_foreign_stage_is_left_alone() {
 }
 
 #[test]
-fn what_waits_in_a_stage_is_moved_only_if_it_is_what_was_staged() {
+fn a_staged_file_is_published_only_if_it_is_the_recorded_one() {
     let (lab, version) = evaluated();
     let record = lab.path(&format!("storage/c_mul/{version}/record/{NAME}.json"));
     let value: Value = serde_json::from_str(&fs::read_to_string(record).unwrap()).unwrap();

@@ -83,7 +83,7 @@ fn processes_get_the_umask_of_the_user() {
 }
 
 #[test]
-fn what_a_user_makes_in_a_shared_storage_is_the_groups_at_once() {
+fn files_in_a_shared_storage_belong_to_the_group_at_once() {
     let script = r#"mkdir -p "$2/a/b"; cp "$1" "$2/a/b/c"; cp "$1" "$3""#;
     let each = "Inputs: 'x'\n(each INPUT('x'))[1]";
     for umask in UMASKS {

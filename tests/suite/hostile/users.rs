@@ -78,7 +78,7 @@ pub(crate) fn is_shared(lab: &Lab) {
 }
 
 #[test]
-fn what_one_makes_the_other_one_can_use_and_add_to() {
+fn one_user_can_use_and_add_to_the_results_of_another() {
     let Some((lab, user)) = shared(0o2775) else { return };
     lab.ce_run(&[]).exit(0).called(vec!["add", "mul"]);
     as_other(&lab, user, &[]).exit(0).says("2 calls: 2 reused");
@@ -90,7 +90,7 @@ fn what_one_makes_the_other_one_can_use_and_add_to() {
 }
 
 #[test]
-fn what_is_there_is_served_where_nothing_can_be_written() {
+fn a_user_without_write_permission_reuses_results() {
     let Some((lab, user)) = shared(0o755) else { return };
     lab.ce_run(&[]).exit(0).called(vec!["add", "mul"]);
     as_other(&lab, user, &[]).exit(0).says("2 calls: 2 reused");
@@ -117,7 +117,7 @@ fn an_input_that_a_user_may_not_read_is_bad_input() {
 }
 
 #[test]
-fn who_is_not_of_the_group_is_served_what_others_may_read() {
+fn a_user_outside_the_group_reuses_results_that_others_may_read() {
     let Some((lab, _)) = shared(0o2775) else { return };
     let [member, stranger] = USERS;
     evaluate(&lab, member).exit(0).says("2 calls: 2 computed");
@@ -136,7 +136,7 @@ fn who_is_not_of_the_group_is_served_what_others_may_read() {
 }
 
 #[test]
-fn what_is_damaged_is_replaced_by_whoever_meets_it() {
+fn any_user_of_the_group_replaces_damaged_results() {
     let Some((lab, _)) = shared(0o2775) else { return };
     evaluate(&lab, USERS[0]).exit(0).says("2 calls: 2 computed");
     let results: Vec<String> = lab.results().into_keys().collect();
@@ -154,7 +154,7 @@ fn what_is_damaged_is_replaced_by_whoever_meets_it() {
 }
 
 #[test]
-fn what_one_has_printed_the_other_one_can_read_and_take_over() {
+fn logs_of_one_user_can_be_read_and_taken_over_by_another() {
     let script = r#"echo "told of $(cat "$1")"; echo $(($(cat "$1") * $(cat "$2"))) >"$3""#;
     let lab = Lab::task(TASK).isolated().computation("mul", "a b", "product", script);
     let Some((lab, _)) = shared_by(lab, 0o2775) else { return };
@@ -178,7 +178,7 @@ fn what_one_has_printed_the_other_one_can_read_and_take_over() {
 }
 
 #[test]
-fn what_a_dead_run_has_left_is_cleared_away_by_its_user() {
+fn leftovers_of_a_dead_run_are_removed_by_its_user() {
     // Without a sandbox, the parent is the run.
     let script = r#"case $(cat "$1") in
         8) mkdir -p own/deep; echo >own/deep/file; kill -9 $PPID;;
@@ -214,7 +214,7 @@ fn what_a_dead_run_has_left_is_cleared_away_by_its_user() {
 }
 
 #[test]
-fn what_one_has_made_the_other_one_can_verify_pin_and_collect() {
+fn results_of_one_user_can_be_verified_pinned_and_collected_by_another() {
     let Some((lab, _)) = shared(0o2775) else { return };
     let ce = |lab: &Lab, user: u32, arguments: &[&str]| {
         let mut command = lab.command("ce");

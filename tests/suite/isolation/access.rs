@@ -69,7 +69,7 @@ fn an_interpreter_that_exists_outside_only_is_reported_with_the_line_that_would_
 }
 
 #[test]
-fn what_is_wrong_with_access_is_told_before_anything_runs() {
+fn mistakes_in_access_are_reported_before_any_call_runs() {
     let text = "Inputs: 'x', 'y'\n(add INPUT('x') INPUT('y'))[0]";
     let lab = Lab::task(text).isolated();
     let lab = lab.file("computations/add/access", "read /nowhere/tool\n").commit();

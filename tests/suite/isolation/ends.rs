@@ -29,7 +29,7 @@ fn waiting(before: &str, options: &[&str]) -> Option<(Lab, Running, Fifo, Never)
 }
 
 #[test]
-fn what_is_left_behind_is_gone_with_the_call_and_what_it_used_counts() {
+fn processes_left_behind_end_with_the_call_and_their_usage_counts() {
     let script = r#"exec 3>LAB/meet; echo here >&3
         setsid sh -c 'i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; echo there >&3; cat LAB/never' &
         setsid setsid cat LAB/never &
@@ -72,7 +72,7 @@ fn a_stage_that_is_moved_away_meanwhile_is_reported_and_does_not_fail_the_call()
 }
 
 #[test]
-fn what_is_left_behind_is_not_there_for_the_next_call() {
+fn processes_left_behind_are_gone_before_the_next_call() {
     if !is_possible() {
         return;
     }
@@ -122,7 +122,7 @@ fn a_signal_ends_what_is_isolated() {
 }
 
 #[test]
-fn what_will_not_end_is_killed_with_all_that_has_left_its_group() {
+fn a_killed_execution_takes_processes_outside_its_group_along() {
     let before = "trap '' TERM; setsid sh -c 'exec 3>LAB/meet; cat LAB/never' &";
     let Some((lab, running, processes, _never)) = waiting(before, &[]) else { return };
     running.signal(Signal::INT);
@@ -141,7 +141,7 @@ fn a_run_that_is_killed_leaves_nothing_running() {
 }
 
 #[test]
-fn what_takes_too_long_is_ended() {
+fn a_call_that_exceeds_its_timeout_is_ended() {
     let Some((lab, running, processes, _never)) = waiting("", &["--timeout", "1s"]) else { return };
     Ran::new(&lab, running.output()).exit(1).says("failed: it timed out after 1 s");
     processes.end();

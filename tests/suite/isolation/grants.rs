@@ -26,7 +26,7 @@ fn give(lab: &Lab, name: &str, user: Option<u32>, mode: u32) {
 }
 
 #[test]
-fn what_reaches_beyond_files_is_refused_before_anything_runs() {
+fn grants_of_kernel_file_systems_are_refused_before_any_call_runs() {
     let lines = [
         "read /proc",
         "read /proc/self/root",
@@ -144,7 +144,7 @@ fn a_link_that_a_computation_has_put_there_meanwhile_leads_nowhere() {
 }
 
 #[test]
-fn nothing_of_a_granted_directory_is_a_program_of_its_owner() {
+fn a_setuid_bit_cannot_be_set_in_a_granted_directory() {
     let script = r#"cd LAB/data; exec 2>/dev/null
         cp /bin/true new; mkdir dir
         for mode in 4755 2755 6755; do chmod $mode new && echo "chmod $mode"; done
@@ -170,7 +170,7 @@ fn nothing_of_a_granted_directory_is_a_program_of_its_owner() {
 
 /// Below a granted directory are a `/proc`, the kernel's objects, and two mounts at one place. They are mounts of a namespace of the test's own.
 #[test]
-fn what_is_mounted_below_a_granted_directory_shows_and_changes_nothing_of_the_kernel() {
+fn mounts_below_a_granted_directory_cannot_change_the_kernel() {
     let script = r#"cd LAB/data/chroot; { ls proc; cat both/file; ls -d sys/kernel; } >"$2" 2>&1
         for file in proc/sysrq-trigger sys/power/state sys/kernel/profiling sys; do [ ! -w $file ] || echo "$file" >>"$2"; done"#;
     let Some(lab) = lab("write LAB/data\n", script) else { return };

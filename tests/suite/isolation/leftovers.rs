@@ -161,7 +161,7 @@ fn a_call_sees_nothing_of_the_call_before_it() {
 }
 
 #[test]
-fn nothing_that_is_shown_to_several_can_be_written() {
+fn shared_directories_of_the_sandbox_are_read_only() {
     if !is_possible() {
         return;
     }

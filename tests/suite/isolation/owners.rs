@@ -71,7 +71,7 @@ const APPEARS: &str = r#"
     echo everybody >open"#;
 
 #[test]
-fn what_only_root_may_read_cannot_be_read_however_it_appears() {
+fn files_that_only_root_may_read_stay_unreadable() {
     let Some(place) = visible().filter(|_| is_possible() && is_root()) else { return };
     let script = format!(
         r#"echo ready >LAB/ready; read go <LAB/go
@@ -129,7 +129,7 @@ fn closed() -> Lab {
 }
 
 #[test]
-fn what_a_computation_was_given_is_its_own_whatever_others_may_do() {
+fn files_given_to_a_computation_are_its_own_whatever_their_modes() {
     if !is_possible() {
         return;
     }
@@ -178,7 +178,7 @@ fn the_group_of_a_shared_storage_has_what_is_made_there() {
 }
 
 #[test]
-fn what_is_granted_can_be_read_and_written_as_its_user_may() {
+fn granted_paths_have_the_permissions_of_the_user() {
     let access = "read LAB/data/closed\nwrite LAB/data/open\n";
     let script = r#"cat LAB/data/closed/file >"$2"; echo new >LAB/data/open/new; cat "$1" >>"$2""#;
     let Some(lab) = lab(access, script).filter(has_own_user) else { return };

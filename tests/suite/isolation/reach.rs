@@ -284,7 +284,7 @@ fn passed_on(
 }
 
 #[test]
-fn whoever_was_passed_an_open_file_cannot_change_what_is_published() {
+fn a_passed_file_descriptor_cannot_change_published_outputs() {
     let abstract_name = format!("ce-passed-on-{}", std::process::id());
     let address = SocketAddr::from_abstract_name(&abstract_name).unwrap();
     let listener = UnixListener::bind_addr(&address).unwrap();

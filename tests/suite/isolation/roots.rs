@@ -95,7 +95,7 @@ fn a_root_takes_the_place_of_the_hosts_system() {
 }
 
 #[test]
-fn nothing_of_a_root_can_be_changed() {
+fn a_root_is_read_only() {
     let script = r#"exec >"$3" 2>&1
         for path in /new /etc/new /etc/passwd /usr/bin/sh /usr/new /home/new /home/ada/x /var/new /var/lib/new; do
             echo x >"$path"; done

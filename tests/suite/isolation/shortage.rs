@@ -16,7 +16,7 @@ fn limited<'a>(lab: &'a Lab, limit: &str, options: &[&str]) -> Ran<'a> {
 }
 
 #[test]
-fn what_is_used_up_takes_no_isolation_away() {
+fn exhausted_resources_never_turn_isolation_off() {
     let exposed = r#"[ -e /computation/exec ] || echo "$0" >>LAB/exposed; cp "$1" "$2""#;
     let Some(lab) = lab("", exposed) else { return };
     let files = (4..40).step_by(3).map(|files| format!("-n {files}"));
@@ -35,7 +35,7 @@ fn what_is_used_up_takes_no_isolation_away() {
 }
 
 #[test]
-fn where_isolation_is_required_nothing_is_executed_without_it() {
+fn required_isolation_that_is_impossible_executes_nothing() {
     let Some(lab) = lab("", r#"cp "$1" "$2""#) else { return };
     let refused = |command: &mut Command| {
         let ran = lab.finish(command).exit(3).says(

@@ -148,7 +148,7 @@ fn a_call_finds_nothing_of_the_one_before_in_the_same_run() {
 }
 
 #[test]
-fn no_isolation_is_what_one_asks_for_and_the_record_says() {
+fn the_record_says_that_isolation_was_turned_off() {
     let lab = task("", r#"pwd >"$2""#);
     lab.ce_run(&["--no-isolate"]).exit(0);
     assert_ne!(lab.output(), "/tmp\n");
@@ -180,7 +180,7 @@ fn a_commit_that_changes_nothing_else_costs_no_execution() {
 }
 
 #[test]
-fn what_git_does_not_record_is_not_seen() {
+fn files_that_git_does_not_record_are_hidden() {
     let Some(lab) = lab("", r#"ls /computation >"$2""#) else { return };
     let lab = lab.file(".gitignore", "*.tmp\n").commit_again();
     let lab = lab.file("computations/look/old.tmp", "");
