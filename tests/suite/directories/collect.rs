@@ -73,7 +73,7 @@ fn a_collection_that_dies_or_fails_harms_nothing() {
 
 /// A run has found a result that is a link, and reads it: the maker stays, too.
 #[test]
-fn what_a_run_reads_stays_with_its_maker() {
+fn a_link_that_a_run_reads_stays_with_its_directory() {
     let Some(lab) = taken_over() else { return };
     let meet = lab.path("meet");
     let access = format!("write {}\nwrite {}\n", meet.display(), lab.path("never").display());
@@ -99,7 +99,7 @@ fn what_a_run_reads_stays_with_its_maker() {
 
 /// A workflow names the output of a job, which is a link, and reads it meanwhile.
 #[test]
-fn what_a_literal_leads_to_stays() {
+fn the_directory_behind_a_literal_stays() {
     let Some(lab) = taken_over() else { return };
     for prefix in ["t_task/", "c_make/"] {
         let link = values(&lab, prefix).into_iter().find(|it| stored(&lab, it).is_symlink());
@@ -151,7 +151,7 @@ fn at_killed_collections(lab: &Lab, from: usize, mut is_of_kind: impl FnMut(usiz
 /// A collection was killed after it had removed the record of a link, and a run uses that.
 #[test]
 #[cfg(debug_assertions)]
-fn what_a_half_collected_link_leads_to_stays_with_it() {
+fn the_directory_behind_a_half_collected_link_stays() {
     let Some(lab) = taken_over() else { return };
     at_killed_collections(&lab, 1, |at| {
         let made = values(&lab, "c_make/");
@@ -176,7 +176,7 @@ fn what_a_half_collected_link_leads_to_stays_with_it() {
 /// next collection keeps both: the link, since it is reached, and the directory, since the link leads there.
 #[test]
 #[cfg(debug_assertions)]
-fn what_a_kept_link_leads_to_is_brought_back_with_it() {
+fn the_directory_behind_a_kept_link_is_brought_back_with_it() {
     let Some(lab) = taken_over() else { return };
     at_killed_collections(&lab, 4, |at| {
         let has_record = |name: &String| name.starts_with("c_make/") && name.contains("/record/");

@@ -57,7 +57,7 @@ fn only_the_first_differences_are_named() {
 }
 
 #[test]
-fn what_no_value_has_is_named() {
+fn an_entry_that_no_directory_value_can_have_is_named() {
     let lab = evaluated();
     within(&output(&lab), |dir| std::os::unix::fs::symlink("/etc", dir.join("out")).unwrap());
     let told = "it is not the recorded directory: out is a symbolic link to /etc, which is an absolute path";

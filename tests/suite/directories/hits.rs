@@ -36,7 +36,7 @@ fn is_noticed(what: &str, change: impl Fn(&Path)) {
 }
 
 #[test]
-fn what_changes_a_value_is_noticed() {
+fn every_change_of_a_directory_is_noticed() {
     is_noticed("contents", |dir| write_over(&dir.join("one"), "eno\n"));
     is_noticed("size", |dir| write_over(&dir.join("one"), "one more\n"));
     is_noticed("inner contents", |dir| write_over(&dir.join("d/two"), "owt\n"));

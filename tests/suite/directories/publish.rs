@@ -138,7 +138,7 @@ fn a_file_of_two_outputs_is_two_files() {
 }
 
 #[test]
-fn what_is_sparse_is_published() {
+fn sparse_files_are_published_sparse() {
     let make = || made_by(r#"truncate -s 40000001 "$2/holes"; truncate -s 3M "$2/small""#).commit();
     each_way(make, |lab| {
         lab.ce_run(&[]).exit(0);
@@ -173,7 +173,7 @@ END"#;
 
 /// A process that goes on has a file open, and writes to it while the next call is executed.
 #[test]
-fn what_may_still_be_written_to_is_copied() {
+fn a_directory_that_may_still_be_written_to_is_copied() {
     let leave = r#"
         exec 3>"$LAB_MEET"
         mkfifo left

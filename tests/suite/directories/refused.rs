@@ -80,7 +80,7 @@ fn a_directory_in_place_of_a_file_fails_the_call() {
 
 /// A process that goes on may still change what is copied. Then the call fails, not the storage.
 #[test]
-fn what_goes_on_changing_fails_the_call() {
+fn an_output_that_keeps_changing_fails_the_call() {
     let script = r#"setsid sh -c 'while [ -e "$DECOY" ]; do echo late >>"$1/f"; mkfifo "$1/p"; rm "$1/p"; done' sh "$2" >/dev/null 2>&1 &
         until [ -e "$2/p" ]; do :; done"#;
     let lab = made_by(script).data("decoy", "").commit();

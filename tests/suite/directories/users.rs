@@ -89,7 +89,7 @@ fn the_owner_publishes_repairs_and_collects_read_only_directories() {
 
 /// Outputs that cannot be published are removed, regardless of their modes.
 #[test]
-fn nothing_is_left_of_what_was_refused_or_killed() {
+fn outputs_of_refused_and_killed_calls_are_removed() {
     let refused = r#"mkdir -p "$2/d/e"; echo 1 >"$2/d/e/f"; ln -s / "$2/out"; chmod 0 "$2/d/e" "$2/d"; chmod 500 "$2""#;
     let failed = r#"mkdir -p "$2/d/e"; echo 1 >"$2/d/e/f"; chmod 500 "$2/d/e" "$2/d" "$2"; exit 1"#;
     for script in [refused, failed] {

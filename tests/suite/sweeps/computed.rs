@@ -60,7 +60,7 @@ fn computed_points_are_known_when_their_calls_have_ended() {
 }
 
 #[test]
-fn no_computed_points_are_an_empty_table() {
+fn a_sweep_without_computed_points_has_an_empty_table() {
     let lab = derived(r#": >"$1""#).commit();
     lab.ce_run(&[]).exit(0).says("no point is left: the table is empty").called(vec!["derive"]);
     assert_eq!(lab.table(), "");
@@ -87,7 +87,7 @@ fn points_that_cannot_be_used_fail_the_sweep() {
 }
 
 #[test]
-fn what_is_wrong_with_points_names_its_file() {
+fn mistakes_in_points_name_their_file() {
     let lab = sheet("x,y\n1\n");
     for dry in [&["-n"][..], &[]] {
         lab.ce_run(dry)

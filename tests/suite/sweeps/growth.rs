@@ -64,7 +64,7 @@ fn a_sweep_of_one_point_has_the_calls_of_its_body() {
 }
 
 #[test]
-fn what_does_not_depend_on_a_factor_is_one_call() {
+fn calls_that_depend_on_no_factor_are_one_call() {
     let lab = sweep("x", &FACTORS)
         .data("x", "4\n")
         .node("inputs/00-body/", "computation", "add")

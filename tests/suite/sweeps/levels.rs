@@ -64,7 +64,7 @@ fn names_with_equal_texts_are_told_apart_by_the_other_points() {
 }
 
 #[test]
-fn where_it_cannot_be_known_all_names_are_given() {
+fn an_ambiguous_level_is_named_with_all_candidates() {
     // All points have one text for both.
     let lab = listed("", &[("factors/00-a", "1"), ("factors/01-b", "1")], ["a", "b", "b"]).commit();
     lab.ce_run(&["--no-sync"]).exit(0);

@@ -176,7 +176,7 @@ fn a_call_is_shown_with_its_points() {
 
 /// Levels and files of the task are kept like task inputs, but are not task inputs.
 #[test]
-fn what_a_call_of_a_sweep_reads_is_named_as_what_it_is() {
+fn levels_and_task_files_are_not_listed_as_task_inputs() {
     let lab = sweep("x", &[("factors/00-a", "1\n2\n")])
         .computation("both", "a file x text", "out", "cat \"$@\" > /dev/null; cp \"$1\" \"$5\"")
         .call("inputs/00-body/", "both", &["a", "x", "x", "x"])

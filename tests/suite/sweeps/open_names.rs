@@ -101,7 +101,7 @@ fn names_may_come_from_any_enclosing_sweep() {
 }
 
 #[test]
-fn what_depends_on_no_level_is_shared() {
+fn calls_that_depend_on_no_level_are_shared() {
     let lab = over(
         "SWEEP(:factors/00-op 'add' 'mul' :columns '00 value'
            :body (add ({op} (add INPUT('x') INPUT('x'))[00] INPUT('y'))[00] INPUT('y'))[00])",

@@ -58,7 +58,7 @@ fn table(lab: &Lab, commits: &str) -> String {
 }
 
 #[test]
-fn what_was_measured_at_commits_that_are_gone_is_in_the_table_and_the_table_grows() {
+fn measurements_of_rewritten_commits_stay_in_the_growing_table() {
     let lab = measured();
     let before = table(&lab, "old");
     rewrite(&lab);
@@ -85,7 +85,7 @@ fn another_version_of_a_computation_measures_what_is_in_the_storage() {
 }
 
 #[test]
-fn what_the_storage_does_not_have_is_lost_as_before() {
+fn measurements_of_commits_unknown_to_the_storage_are_lost() {
     let lab = measured();
     rewrite(&lab);
     fs::remove_dir_all(lab.path("storage/tinputs/commits")).unwrap();

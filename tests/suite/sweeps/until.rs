@@ -313,7 +313,7 @@ fn a_page_says_which_medians_are_less_certain() {
 
 /// The results of a look are kept, sent and taken over.
 #[test]
-fn what_was_measured_is_kept() {
+fn measured_replicates_are_kept_pushed_and_taken_over() {
     let lab = measured("1\n9\n", "6..10 until seconds ±5%\n").commit();
     lab.ce_run(&[]).exit(0);
     lab.settle();

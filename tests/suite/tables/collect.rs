@@ -60,7 +60,7 @@ fn a_table_of_nothing_that_is_kept_is_collected() {
 
 /// A job, a call and a pin keep a table, and that keeps its calls.
 #[test]
-fn what_keeps_a_table_keeps_what_it_was_made_from() {
+fn a_root_that_keeps_a_table_keeps_its_calls() {
     for keeper in ["pin", "recipe", "job", "directory of a job", "call", "member"] {
         let lab = lab();
         let name = published(&lab);

@@ -68,7 +68,7 @@ fn a_record_under_another_name_is_damage() {
 }
 
 #[test]
-fn what_has_no_record_or_is_foreign_is_harmless() {
+fn tables_without_a_record_and_foreign_files_are_harmless() {
     let lab = lab();
     let storage = open(&lab);
     let sweep = sweep(&lab, &storage);

@@ -127,7 +127,7 @@ fn a_directory_has_the_outputs_under_the_names_of_their_points() {
 }
 
 #[test]
-fn what_was_changed_meanwhile_is_not_gathered() {
+fn a_file_that_changed_meanwhile_is_not_gathered() {
     for number in [0, 1] {
         let lab = lab();
         let storage = open(&lab);
@@ -167,7 +167,7 @@ fn outputs_that_do_not_fit_into_one_directory_are_refused() {
 
 /// The entries in the place of a part of a table, or of its record.
 #[test]
-fn what_is_in_the_way_goes_to_quarantine() {
+fn entries_in_the_place_of_a_table_go_to_quarantine() {
     for part in ["00", "01", "recipe", "record.json"] {
         for way in ["other", "directory", "link", "nothing"] {
             let lab = lab();
@@ -200,7 +200,7 @@ fn what_is_in_the_way_goes_to_quarantine() {
 }
 
 #[test]
-fn what_a_dead_run_has_left_is_used_if_it_is_right() {
+fn a_correct_table_of_a_dead_run_is_used() {
     let lab = lab();
     let storage = open(&lab);
     let sweep = sweep(&lab, &storage);
