@@ -64,7 +64,7 @@ fn no_more_cpus_are_taken_than_there_are() {
 }
 
 #[test]
-fn what_never_fits_is_told_before_anything_runs() {
+fn a_request_that_never_fits_is_reported_before_any_call_runs() {
     for (line, says, hint) in [
         ("cpus 5", "asks for 5 cpus, and only 4 may be used", "give -j 5"),
         ("memory 9999T", "asks for 9.8 PiB of memory, and this host has", "more memory"),

@@ -85,7 +85,7 @@ impl Executor for Watching {
 }
 
 #[test]
-fn whatever_the_order_is_all_calls_are_executed_and_exclusive_ones_are_alone() {
+fn in_any_order_all_calls_run_and_exclusive_ones_run_alone() {
     let lab = many(18);
     for _ in 0..20 {
         let world = World::load(&lab);

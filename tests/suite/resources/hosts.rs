@@ -92,7 +92,7 @@ fn other_runs_execute_nothing_beside_an_exclusive_call() {
 }
 
 #[test]
-fn who_waits_to_be_alone_is_next() {
+fn a_run_that_waits_for_an_exclusive_call_is_next() {
     let lab = lab().exclusive(false);
     let (first, never) = lab.held("first");
     let lab = lab.exclusive(true);
@@ -222,7 +222,7 @@ fn a_run_within_a_call_that_needs_that_call_fails() {
 }
 
 #[test]
-fn who_waits_for_a_turn_keeps_no_call_from_a_run_within_the_one_that_has_it() {
+fn a_waiting_run_does_not_block_a_run_nested_in_the_current_one() {
     for (asks, then_asks, why) in [
         ("call exclusive\n", "# nothing\n", ORDINARY),
         ("call exclusive\n", "call exclusive\n", EXCLUSIVE),

@@ -127,7 +127,7 @@ fn an_interrupted_run_leaves_nothing_to_grid_engine() {
 }
 
 #[test]
-fn what_grid_engine_refuses_is_reported() {
+fn a_refusal_of_grid_engine_is_reported() {
     let Some(cluster) = GridEngine::shared() else { return };
     let lab = one_call("").configured("Grid Engine", "-q nosuch.q -w e");
     let ran = Ran::new(&lab, Running::start(&mut cluster.run(&lab)).output()).exit(3);

@@ -109,7 +109,7 @@ fn an_interrupt_does_not_wait_for_slurm() {
 }
 
 #[test]
-fn what_a_killed_run_has_begun_is_published_and_its_workers_end() {
+fn workers_of_a_killed_run_publish_begun_calls_and_end() {
     let Some(cluster) = Cluster::shared() else { return };
     let lab = one_call(MEET);
     let (mut run, fifo, never) = lab.holding_on(cluster);

@@ -118,7 +118,7 @@ fn a_run_that_waits_as_a_job_is_shown_until_it_begins_or_is_cancelled() {
 }
 
 #[test]
-fn who_cancels_a_run_or_sees_it_fail_sees_no_other_one() {
+fn a_cancelled_or_failed_job_is_not_submitted_again() {
     let Some(cluster) = Cluster::shared() else { return };
     let lab = one_call(MEET);
     let (mut run, fifo, never) = lab.holding_on(cluster);
@@ -142,7 +142,7 @@ fn who_cancels_a_run_or_sees_it_fail_sees_no_other_one() {
 }
 
 #[test]
-fn what_cannot_be_a_job_is_reported_at_the_terminal() {
+fn a_run_that_cannot_be_a_job_is_refused_at_the_terminal() {
     let lab = one_call("");
     lab.ce_run(&["--detach=job"]).exit(2).says("--on here and --detach=job exclude each other");
     let job = ["--on", "slurm", "--detach=job"];

@@ -160,7 +160,7 @@ fn no_worker_is_started_on_an_excluded_node() {
 }
 
 #[test]
-fn what_a_cluster_does_not_have_is_reported() {
+fn resources_that_the_cluster_lacks_are_reported() {
     let Some(cluster) = Cluster::shared() else { return };
     let (slurm, dir) = (cluster.slurm(), TempDir::new().unwrap());
     let told = |settings: SlurmSettings, resources: Resources| {

@@ -117,7 +117,7 @@ fn options_choose_suspended_calls() {
 }
 
 #[test]
-fn who_cancels_a_shared_call_learns_whose_it_is() {
+fn cancelling_a_shared_call_names_the_jobs_that_wait_for_it() {
     let lab = spooling(&["status", "cancel"]).isolated().commit();
     lab.ce_run(&[]).exit(4);
     let lab = lab.file("README", "more\n").commit_again();

@@ -254,7 +254,7 @@ fn without_a_launcher_exec_has_the_allocation_and_its_steps_end_with_it() {
 }
 
 #[test]
-fn where_slurm_does_not_answer_a_step_may_be_left_and_the_stage_is_not_used_again() {
+fn a_stage_is_not_used_again_while_slurm_does_not_answer() {
     let lab = lab("tasks 3\nlauncher srun\n", r#"echo done >"$2/$SLURM_PROCID""#);
     lab.plays("squeue", "exit 1");
     lab.ce_run_on_tasks().exit(0).called(vec!["call"; 3]);
@@ -298,7 +298,7 @@ fn a_job_submitted_by_an_array_element_is_not_an_array_element() {
 }
 
 #[test]
-fn where_slurm_has_not_said_which_steps_there_were_none_is_ended() {
+fn no_step_is_cancelled_if_slurm_did_not_list_the_steps_before() {
     let script = r#"printf '%s\n' 7.batch 7.0 7.1 >"$FAKE/steps"; touch "$FAKE/up""#;
     let lab = lab("tasks 3\n", script);
     lab.plays("squeue", &format!("[ -e \"$FAKE/up\" ] || exit 1\n{SQUEUE}"));

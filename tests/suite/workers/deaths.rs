@@ -80,7 +80,7 @@ fn a_worker_that_is_asked_to_end_gives_its_calls_back() {
 }
 
 #[test]
-fn what_a_worker_executes_is_published_though_its_run_is_killed() {
+fn a_worker_publishes_its_call_after_its_run_was_killed() {
     let lab = lab();
     let (mut worker, fifo, never) = lab.holding("worker");
     let worker = Running::start(&mut worker);

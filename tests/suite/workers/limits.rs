@@ -122,7 +122,7 @@ impl Lab {
 }
 
 #[test]
-fn what_a_worker_does_not_see_yet_is_waited_for() {
+fn a_worker_waits_for_inputs_that_are_not_visible_yet() {
     let lab = Lab::task("Inputs: 'x'\n(call INPUT('x'))[0]")
         .computation("call", "x", "y", r#"cat "$1" >"$2""#)
         .with_storage()

@@ -9,7 +9,7 @@ use crate::lab::Lab;
 use crate::program::{Ran, Running};
 
 #[test]
-fn what_runs_and_workers_do_is_shown() {
+fn the_activity_of_runs_and_workers_is_shown() {
     let lab = Lab::task("Inputs: 'x', 'y'\n(add (call INPUT('x'))[0] (big INPUT('y'))[0])[0]")
         .computation("call", "x", "y", r#"echo here >"$LAB_MEET"; cat "$LAB_WAIT" "$1" >"$2""#)
         .computation("big", "x", "y", r#"cp "$1" "$2""#)
@@ -55,7 +55,7 @@ fn what_runs_and_workers_do_is_shown() {
 }
 
 #[test]
-fn who_watches_is_told_until_it_is_enough() {
+fn status_watch_prints_until_it_is_interrupted() {
     let lab = Lab::task("Inputs: 'x'\n(add INPUT('x') INPUT('x'))[0]").with_storage().commit();
     let said = Fifo::new(&lab.path("said"));
     let mut command = lab.command("ce");
