@@ -289,7 +289,7 @@ return util"#;
 }
 
 #[test]
-fn what_is_wrong_with_a_workspace_is_said_before_the_workflow_is_written() {
+fn a_faulty_workspace_is_reported_before_a_workflow_is_written() {
     let lua = [("steps/a/run.lua".to_owned(), "print('{}')".to_owned())];
     let lab = workspace("a/run.lua:\n", &lua);
     fs::create_dir(lab.path("bin")).unwrap();

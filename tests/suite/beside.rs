@@ -58,7 +58,7 @@ fn an_input_that_a_run_has_found_is_not_moved_for_a_moment() {
 }
 
 #[test]
-fn who_begins_while_something_is_taken_away_waits_and_makes_it_again() {
+fn a_run_that_begins_during_a_removal_waits_and_makes_the_result_again() {
     let dir = tempfile::tempdir().unwrap();
     let [run, other] = [(); 2].map(|()| open(dir.path()));
     let source = InputSource::Bytes(b"x\n".to_vec());
@@ -157,7 +157,7 @@ fn stays_at_any_moment(lab: &Lab, prefix: &str, options: &[&str], from: usize) {
 }
 
 #[test]
-fn what_a_job_in_use_was_made_from_stays() {
+fn the_sources_of_a_job_in_use_stay() {
     let lab = swept();
     lab.ce_run(&[]).exit(0);
     let [user, other] = [(); 2].map(|()| open(&lab.path("storage")));

@@ -185,7 +185,7 @@ fn it_finds_what_git_finds_in_histories_with_merges_of_tasks_and_submodules() {
 }
 
 #[test]
-fn what_cannot_be_evaluated_is_skipped_as_by_git() {
+fn commits_that_cannot_be_evaluated_are_skipped_as_by_git() {
     let mut open = 0;
     for seed in 0..12 {
         let (history, culprit) = made_up(&mut Random::new(seed), true);
@@ -297,7 +297,7 @@ fn commits_are_printed_as_json_without_steps() {
 }
 
 #[test]
-fn where_good_and_bad_part_must_be_good() {
+fn the_merge_base_of_good_and_bad_must_be_good() {
     let (good, bad) = (Kind::Good, Kind::Bad);
     let fork = |base| {
         vec![(vec![], base), (vec![0], good), (vec![0], base), (vec![2], bad), (vec![3], bad)]
@@ -309,7 +309,7 @@ fn where_good_and_bad_part_must_be_good() {
 }
 
 #[test]
-fn what_cannot_be_searched_is_refused() {
+fn a_range_without_a_possible_culprit_is_refused() {
     let lab = lab_with(&line(&[Kind::Good, Kind::Good, Kind::Bad, Kind::Broken, Kind::Fails]));
     let wrong = |good, bad, more: &[&str]| bisect(&lab, good, bad, more);
     let nothing = "ce: the bad commit c0 is reachable from the good commit c2\n";

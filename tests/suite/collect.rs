@@ -60,7 +60,7 @@ fn abandon(lab: Lab) -> Lab {
 }
 
 #[test]
-fn what_a_repository_reaches_stays() {
+fn results_of_reachable_commits_stay() {
     let lab = evaluated();
     let all = lab.results();
     assert_eq!(listed(&gc(&lab, &["--keep=."]).exit(0)), [""; 0]);
@@ -71,7 +71,7 @@ fn what_a_repository_reaches_stays() {
 }
 
 #[test]
-fn what_no_commit_reaches_goes_and_is_made_again() {
+fn results_of_unreachable_commits_are_collected_and_made_again() {
     let lab = abandon(evaluated());
     let listed_first =
         listed(&list(&lab, &["--keep=."]).exit(0).says("; give --delete to do so\n"));
@@ -87,7 +87,7 @@ fn what_no_commit_reaches_goes_and_is_made_again() {
 }
 
 #[test]
-fn what_was_collected_is_reported_until_it_is_there_again() {
+fn a_collected_result_is_reported_until_it_is_made_again() {
     let lab = evaluated();
     gc(&lab, &ALL).exit(0);
     let told = "its result was collected at 2";
@@ -104,7 +104,7 @@ fn what_was_collected_is_reported_until_it_is_there_again() {
 }
 
 #[test]
-fn what_is_older_goes_and_what_is_younger_stays() {
+fn older_results_are_collected_and_younger_ones_stay() {
     let lab = evaluated();
     gc(&lab, &["--older=1h"]).exit(0).says("collected 0 results");
     // Both must let it go.
@@ -201,7 +201,7 @@ fn a_literal_that_a_reached_workflow_reads_stays() {
 }
 
 #[test]
-fn what_cannot_be_told_is_not_collected() {
+fn results_of_unknown_reachability_are_not_collected() {
     let lab = evaluated();
     let before = lab.results();
     fs::write(lab.path("task/.git/shallow"), repository::head(&lab.path("task")) + "\n").unwrap();
@@ -326,7 +326,7 @@ fn exports_go_with_the_last_result_of_their_tree() {
 }
 
 #[test]
-fn what_is_retired_is_not_found_and_revived_if_nobody_takes_it_away() {
+fn a_retired_result_is_not_found_and_a_run_revives_it() {
     let lab = evaluated();
     let storage = open(&lab);
     let history = History::read(&storage).unwrap();
@@ -397,7 +397,7 @@ fn calls(lab: &Lab) -> usize {
 }
 
 #[test]
-fn what_a_squash_or_an_amended_commit_would_use_stays() {
+fn results_that_a_squash_or_an_amended_commit_would_use_stay() {
     let lab = trusting("(add '8' '9')");
     lab.git("task", &["checkout", "-q", "-b", "topic"]);
     let lab = lab.file("workflow.ce", "SWEEP((add n n) :over n 10 70 500)\n").commit_again();

@@ -112,7 +112,7 @@ fn a_failing_verdict_alone_ends_with_1() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_one_error() {
+fn an_impossible_comparison_is_one_error() {
     let lab = files().file("wide", "a,b\n1\n");
     for (arguments, says) in [
         (

@@ -160,7 +160,7 @@ fn an_evaluation_prints_and_stores_what_the_original_did() {
 }
 
 #[test]
-fn what_the_original_stored_is_used_and_not_computed_again() {
+fn results_of_the_first_implementation_are_used_and_not_computed_again() {
     for fixture in FIXTURES.map(Fixture::new) {
         fixture.run(&[]).exit(0);
         fixture.forget_records();

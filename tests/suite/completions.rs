@@ -222,7 +222,7 @@ fn fish_completes_the_same() {
 }
 
 #[test]
-fn what_goes_wrong_completes_to_nothing_and_leaves_nothing() {
+fn a_failing_completion_prints_and_leaves_nothing() {
     let questions: [&[&str]; 7] = [
         &["run", "--only", ""],
         &["run", "--where", ""],

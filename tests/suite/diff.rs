@@ -39,7 +39,7 @@ fn it_says_which_output_differs_and_where_that_enters() {
 }
 
 #[test]
-fn what_is_missing_is_reported_and_no_job_is_kept() {
+fn missing_outputs_are_reported_and_no_job_is_kept() {
     let lab = lab();
     let ran = diff(&lab, &["HEAD..HEAD"]).exit(0);
     assert_eq!(ran.stdout, "output 00 sum: the same\n");
@@ -84,7 +84,7 @@ fn binary_outputs_are_diffed_by_size() {
 }
 
 #[test]
-fn what_a_text_says_does_not_command_the_terminal() {
+fn control_characters_of_an_output_do_not_reach_the_terminal() {
     let task = Lab::task("Inputs: 'x', 'y'\n(say INPUT('x') INPUT('y'))[0]");
     let say = |lab: Lab, text: &str| {
         lab.computation("say", "a b", "text", &format!("printf '{text}' >\"$3\""))
@@ -141,7 +141,7 @@ fn two_revisions_may_be_given_as_to_git() {
 }
 
 #[test]
-fn what_is_a_revision_and_a_path_is_refused() {
+fn an_argument_that_is_a_revision_and_a_path_is_refused() {
     let lab = lab();
     let ran = diff(&lab, &["HEAD~1..HEAD"]).exit(0);
     fs::rename(lab.path("storage"), lab.path("task/kept")).unwrap();

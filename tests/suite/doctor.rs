@@ -146,7 +146,7 @@ fn probing_changes_nothing_that_is_in_the_storage() {
 }
 
 #[test]
-fn what_cannot_be_written_is_reported_with_all_that_can_be_known() {
+fn an_unwritable_storage_is_reported_with_all_other_findings() {
     let lab = Lab::empty().data("file", "");
     let doctor = lab.run("ce", &["doctor", "--json", "../data/file/storage"]).exit(5);
     let findings = findings(&doctor.stdout);

@@ -301,7 +301,7 @@ fn every_block_that_needs_programs_prints_what_it_says() {
 }
 
 #[test]
-fn what_needs_something_is_left_out_and_what_follows_it_is_typed_where_it_should_be() {
+fn steps_after_a_left_out_one_keep_their_directory() {
     let step = |command: &str| Step { command: command.to_owned(), expected: Vec::new() };
     let left = |commands: &[&str]| {
         let mut steps = commands.iter().map(|command| step(command)).collect();

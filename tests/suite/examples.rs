@@ -120,7 +120,7 @@ pub(crate) fn gives_what_is_expected(lab: &Lab, example: &Path, ran: &Ran<'_>) {
 }
 
 #[test]
-fn what_examples_and_computations_call_is_known() {
+fn the_programs_that_examples_call_are_known() {
     for (text, programs) in [
         ("ce run --task tasks-example/genomics ../results", &["bcftools", "bwa", "samtools"][..]),
         ("(plot (summarise-table SWEEP))", &["gnuplot", "python3"]),

@@ -192,7 +192,7 @@ fn remembers_failures(world: &World) -> bool {
 }
 
 #[test]
-fn what_is_only_published_does_not_run() {
+fn a_call_that_is_being_published_does_not_count_as_running() {
     let (_lab, world) = wide();
     let world = World { durability: Durability::Synced, ..world };
     let evaluated = world.run(1);
@@ -225,7 +225,7 @@ fn a_thousand_executions_at_once_hold_no_thread() {
 }
 
 #[test]
-fn what_is_held_when_the_executor_is_cancelled_is_interrupted() {
+fn calls_held_by_a_cancelled_executor_are_interrupted() {
     let (_lab, world) = pair();
     let later = Later::new(1);
     let evaluated = later.evaluate(&world, [], |_| {

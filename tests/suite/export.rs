@@ -120,7 +120,7 @@ fn links_lead_to_the_storage() {
 }
 
 #[test]
-fn what_cannot_be_exported_leaves_nothing() {
+fn a_failed_export_leaves_nothing() {
     let arith = Arith::evaluated();
     let job = arith.name(JOB);
     let before = beside(&arith);
@@ -272,7 +272,7 @@ fn an_input_that_is_passed_up_has_its_name_unless_another_one_is_equal() {
 }
 
 #[test]
-fn what_the_workflow_defines_has_its_names_at_the_commit_of_the_job() {
+fn definitions_keep_the_names_of_the_commit_of_the_job() {
     let lab = Lab::task("Inputs: 'x', 'y'\n(add INPUT('x') INPUT('y'))")
         .without("workflow")
         .without("inputs")

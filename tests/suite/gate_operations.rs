@@ -21,7 +21,7 @@ fn collection_at(lab: &Lab, at: usize) -> Option<Running> {
 /// A run begins and ends while a collection stands still, after it has read what there is: what the run has found, and all
 /// that it has recorded, stays.
 #[test]
-fn what_a_run_has_recorded_before_the_gate_is_closed_stays_with_all_that_it_found() {
+fn records_made_before_the_gate_closes_keep_the_results_they_name() {
     let lab = Lab::task(TASK).data("z", "917\n").commit();
     lab.ce_run(&[]).exit(0);
     let is_retired = |lab: &Lab| !lab.storage().iter().any(|name| name.contains("tinputs/record/"));
@@ -102,7 +102,7 @@ fn operations_inside(lab: &Lab) -> usize {
 }
 
 #[test]
-fn what_is_done_while_the_gate_is_closed_does_not_grow_with_the_calls() {
+fn work_behind_the_closed_gate_does_not_grow_with_the_calls() {
     let inside = |calls: usize| {
         let nested = (0..calls).fold("INPUT('x')".to_owned(), |it, _| format!("(twice {it})[0]"));
         let lab = Lab::task(&format!("Inputs: 'x'\n{nested}"));

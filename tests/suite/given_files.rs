@@ -53,7 +53,7 @@ fn run<'a>(lab: &'a Lab, command: &str, path: &str) -> Ran<'a> {
 }
 
 #[test]
-fn what_cannot_be_read_says_what_to_try() {
+fn an_unreadable_file_has_advice() {
     let lab = lab();
     for command in READERS {
         let told = |path, advice: &str| {
@@ -84,7 +84,7 @@ fn a_path_of_the_wrong_kind_is_refused_with_advice() {
 }
 
 #[test]
-fn what_cannot_be_written_says_what_to_try() {
+fn an_unwritable_file_has_advice() {
     let lab = lab();
     for command in WRITERS {
         let told = |path, advice: &str| {
@@ -99,7 +99,7 @@ fn what_cannot_be_written_says_what_to_try() {
 }
 
 #[test]
-fn what_another_user_owns_says_who_may_use_it() {
+fn the_advice_for_a_file_of_another_user_shows_its_permissions() {
     let lab = lab();
     let Some(user) = lab.plain_user() else { return };
     let mut chmod = Command::new("chmod");

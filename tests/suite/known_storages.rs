@@ -221,7 +221,7 @@ fn a_repository_with_an_older_storage_learns_about_it_at_the_next_write() {
 }
 
 #[test]
-fn where_git_s_directory_cannot_be_written_nothing_is_remembered() {
+fn a_storage_is_not_remembered_if_the_git_directory_is_read_only() {
     let lab = configured("../kept");
     fs::create_dir(lab.path("kept")).unwrap();
     fs::write(lab.path("task/.git/compeval"), "").unwrap();

@@ -101,7 +101,7 @@ fn a_call_that_was_taken_over_is_not_logged_as_executed() {
 }
 
 #[test]
-fn what_is_not_committed_has_no_commit() {
+fn a_dirty_execution_has_no_commit_in_the_log() {
     let lab = Lab::task(TASK).commit();
     let dirty = |lab: Lab, script: &str| lab.computation("mul", "a b", "product", script);
     let lab = dirty(lab, "exit 3");
@@ -139,7 +139,7 @@ fn what_is_not_committed_has_no_commit() {
 }
 
 #[test]
-fn what_was_asked_for_is_beside_what_was_used() {
+fn requested_resources_are_listed_beside_used_ones() {
     let (lab, _) = taken_over();
     let lab = lab
         .file("resources", "mul cpus 1\nmul memory 1536K\nmul time 2h\nmul exclusive\n")

@@ -54,7 +54,7 @@ fn a_wrong_argument_is_reported_in_plain_words() {
 }
 
 #[test]
-fn who_closes_standard_output_does_not_change_the_exit_code() {
+fn a_closed_standard_output_does_not_change_the_exit_code() {
     let lab =
         Lab::task("Inputs: 'x'\n(fail INPUT('x'))[0]").computation("fail", "a", "b", "exit 7");
     let lab = lab.data("x", "x").commit();

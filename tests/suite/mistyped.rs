@@ -133,7 +133,7 @@ fn a_directory_of_other_things_is_not_taken_for_a_storage() {
 }
 
 #[test]
-fn what_looks_like_an_option_is_not_to_be_passed_as_a_value() {
+fn a_mistyped_option_is_not_suggested_as_a_value() {
     let lab = Lab::empty();
     let tips = |arguments: &str| -> Vec<String> {
         let words: Vec<&str> = arguments.split(' ').collect();

@@ -102,7 +102,7 @@ fn a_name_without_suffix_and_a_link_are_files_too() {
 }
 
 #[test]
-fn what_is_declared_counts() {
+fn declared_access_and_resources_apply() {
     let lab = with(&script(
         "#CE inputs a b\n#CE outputs product\n#CE access read /nowhere\n#CE resources memory 2G",
         PRODUCT,
@@ -149,7 +149,7 @@ fn a_commit_that_does_not_touch_the_file_costs_nothing() {
 }
 
 #[test]
-fn what_is_not_committed_has_the_blob_in_its_name() {
+fn uncommitted_results_are_named_by_the_blob() {
     for isolated in [false, true] {
         let changed = script(DECLARED, r#"echo 7 >"$3""#);
         let lab = lab();

@@ -241,7 +241,7 @@ fn lose_something(world: &World, random: &mut Random) {
 }
 
 #[test]
-fn what_was_lost_from_the_storage_is_made_again() {
+fn lost_files_are_made_again() {
     try_on(100, |lab, workflow, random| {
         let expected = reference(workflow);
         let world = world(lab);
@@ -255,7 +255,7 @@ fn what_was_lost_from_the_storage_is_made_again() {
 }
 
 #[test]
-fn what_is_printed_and_written_and_loaded_prints_the_same() {
+fn a_printed_workflow_loads_and_prints_the_same() {
     try_on(60, |lab, workflow, _| {
         let first = World::load(lab);
         let short = lisp::printed(&first.task, Sharing::Label);

@@ -86,7 +86,7 @@ fn results_are_listed_by_task_with_what_they_cost() {
 }
 
 #[test]
-fn whoever_keeps_for_some_is_told_of_the_others() {
+fn a_collection_that_keeps_for_some_repositories_warns_about_the_others() {
     let lab = two();
     let told = "ce: warning: LAB/other of the host ";
     gc(&lab, &["--keep=."]).exit(0).says(told).says(" uses the storage, too, and nothing is kept");
@@ -95,7 +95,7 @@ fn whoever_keeps_for_some_is_told_of_the_others() {
 }
 
 #[test]
-fn what_a_repository_reaches_that_is_not_there_is_not_known() {
+fn a_missing_repository_stops_the_collection() {
     let lab = two();
     let all = lab.results();
     fs::rename(lab.path("other"), lab.path("moved")).unwrap();
@@ -137,7 +137,7 @@ fn on_another_host_the_inode_tells_whether_it_is_the_same() {
 }
 
 #[test]
-fn what_cannot_be_understood_or_is_not_recorded_is_refused() {
+fn unknown_and_unreadable_repositories_are_refused() {
     let lab = two();
     gc(&lab, &["--forget=nowhere", "--forget=."]).exit(2).says("ce: no repository is recorded as");
     assert_eq!(records(&lab).len(), 2);

@@ -434,7 +434,7 @@ fn sha1(text: &str) -> String {
 }
 
 #[test]
-fn what_a_run_would_use_is_kept_and_what_only_deleted_branches_could_use_is_not() {
+fn only_results_that_no_run_would_use_are_collected() {
     for seed in generator::seeds(HISTORIES) {
         let mut study = Study::new(seed);
         study.run(&[]);

@@ -115,7 +115,7 @@ fn nothing_is_evaluated_for_a_name_that_no_sweep_has() {
 }
 
 #[test]
-fn what_no_points_have_is_told_before_anything_is_evaluated() {
+fn unknown_names_and_levels_are_reported_before_any_call_runs() {
     let lab = lab();
     let wrong = |wanted: &str, what: &str| {
         run(&lab, &["--where", wanted]).exit(2).says(what).called(vec![]);

@@ -57,7 +57,7 @@ fn a_command_sees_what_exec_has_seen_and_leaves_nothing() {
 }
 
 #[test]
-fn what_cannot_be_looked_into_is_one_error() {
+fn a_shell_that_cannot_start_is_one_error() {
     let lab = lab();
     look(&lab, &call(&lab, "bad"), &["no-such-program"]).exit(1).says("no-such-program");
     look(&lab, "ad48", &["true"]).exit(2).says("the inputs of 2 calls begin with ad48");
@@ -200,7 +200,7 @@ fn members_of_directories_are_found_by_their_contents() {
 }
 
 #[test]
-fn what_is_made_is_kept_if_that_is_asked_for() {
+fn keep_saves_the_files_made_in_a_shell() {
     let lab = lab();
     fs::create_dir(lab.path("kept")).unwrap();
     let before = lab.storage();

@@ -32,7 +32,7 @@ fn lab() -> Lab {
 }
 
 #[test]
-fn what_is_read_and_made_has_them_everywhere() {
+fn input_and_output_files_have_their_suffixes_everywhere() {
     for (isolated, on_workers) in [(false, false), (true, false), (false, true), (true, true)] {
         let lab = if isolated { lab().isolated() } else { lab() }.commit().with_storage();
         let data = lab.path("data/notes");

@@ -139,7 +139,7 @@ fn an_excluded_point_stands_in_its_place() {
 }
 
 #[test]
-fn what_waits_is_reported_from_what_could_be_computed() {
+fn a_waiting_point_differs_from_a_missing_one() {
     let lab =
         Lab::task("Inputs: 'n', 'm'\n(add (mul INPUT('n') INPUT('n'))[0] INPUT('m'))[0]").commit();
     let each = ["--each", "n=3,4", "-p", "m=1"];

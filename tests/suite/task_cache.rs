@@ -144,7 +144,7 @@ fn settle(file: &Path) {
 }
 
 #[test]
-fn whatever_was_changed_is_seen() {
+fn every_change_of_a_task_is_noticed() {
     let labs = CHANGES.map(|(what, library, change)| (what, wide(library), change));
     let last = &labs.last().unwrap().1;
     let cache = |lab: &Lab| Cache::at(lab.path("cache"));

@@ -40,7 +40,7 @@ fn verify(arith: &Arith, from: Option<String>, stop_at: usize) -> (Vec<String>, 
 }
 
 #[test]
-fn nothing_is_reported_twice_or_never_wherever_it_is_stopped() {
+fn each_problem_is_reported_once_wherever_verify_was_stopped() {
     let arith = Arith::evaluated();
     for file in [SUM, REMAINDER, "c_divmod/COMMIT/00/ad48103e4fc7_5d9474c0309b", RECORD, INPUT] {
         arith.overwrite(&arith.path(file), "?");

@@ -96,7 +96,7 @@ fn calls_of_a_sweep_with_failed_points_have_no_job() {
 }
 
 #[test]
-fn what_cannot_be_audited_is_counted_with_the_reason() {
+fn calls_that_cannot_be_audited_are_counted_with_the_reason() {
     let lab = recorded();
     // Uncommitted changes belong to no commit.
     let exec = lab.path("task/computations/once/exec");

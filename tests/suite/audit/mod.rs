@@ -183,7 +183,7 @@ fn a_call_that_fails_now_is_reported_with_its_log_and_others_go_on() {
 }
 
 #[test]
-fn what_is_declared_as_nondeterministic_is_audited_if_it_is_named_and_may_differ() {
+fn a_nondeterministic_call_is_audited_only_if_named_and_may_differ() {
     let mut lab = Lab::task("Inputs: 'x'\n(dice INPUT('x'))[0]")
         .computation("dice", "a", "b", r#"cat "$1" >"$2"; cat "$LAB_LOG.salt" >>"$2""#)
         .file("computations/dice/nondeterministic", "It throws dice.\n")
@@ -251,7 +251,7 @@ fn workers_audit_what_a_run_asks_for_and_answer_with_the_verdict() {
 }
 
 #[test]
-fn what_was_found_until_a_signal_came_is_kept() {
+fn findings_before_a_signal_are_kept() {
     let slow =
         r#"cat "$1" >"$2"; [ ! -e "$LAB_LOG.salt" ] || { echo waits >>"$LAB_LOG"; sleep 1000; }"#;
     let mut lab = Lab::task("Inputs: 'x'\n(slow (fast INPUT('x'))[0])[0]")

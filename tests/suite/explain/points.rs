@@ -82,14 +82,14 @@ fn with_failures(sheet: &str) -> Lab {
 }
 
 #[test]
-fn what_waits_for_a_failure_that_is_not_tried_again_would_not_run() {
+fn a_call_behind_a_failure_that_is_not_retried_would_not_run() {
     let lab = with_failures("n\n1\n2\n3\n");
     explain(&lab, &[]).exit(0).shows("nothing would run: all results are there\n");
     lab.ce_run(&["-n"]).exit(0).says("1 failed, 1 blocked");
 }
 
 #[test]
-fn what_reads_a_table_waits_for_the_calls_that_would_run() {
+fn a_reader_of_a_table_waits_for_the_calls_that_would_run() {
     let lab = with_failures("n\n2\n1\n");
     fs::write(lab.path("task/n.tsv"), "n\n2\n1\n3\n").unwrap();
     let (_, calls, _) = told(&lab, &["--dirty"], 3);

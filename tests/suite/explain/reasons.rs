@@ -66,7 +66,7 @@ fn a_workflow_that_changed_is_reported() {
 }
 
 #[test]
-fn what_is_not_committed_is_reported_with_its_files() {
+fn uncommitted_changes_are_reported_with_their_files() {
     for library in LIBRARIES {
         let lab = evaluated(library);
         append(&lab.path("task/computations/mul/exec"), "# more\n");
@@ -99,7 +99,7 @@ fn a_failure_is_reported_with_its_status_and_log() {
 }
 
 #[test]
-fn what_was_collected_is_reported() {
+fn collected_results_are_reported() {
     let lab = evaluated(Library::Plain);
     lab.run("ce", &["gc", "--delete", "--no-keep", "--older=0s", "../storage"]).exit(0);
     let expected = [
@@ -192,7 +192,7 @@ fn a_closed_pipe_is_not_an_error() {
 }
 
 #[test]
-fn nothing_is_explained_of_wrong_arguments() {
+fn wrong_arguments_are_refused_without_an_explanation() {
     let lab = evaluated(Library::Plain);
     lab.run("ce", &["explain", "../storage"]).exit(2).says("the task task takes 2 inputs");
     lab.run("ce", &["explain", "../data/x", "../data/x", "../data/y"]).exit(5);

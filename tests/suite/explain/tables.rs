@@ -70,14 +70,14 @@ fn points_that_a_call_has_computed_and_cannot_be_used_are_a_failure() {
 }
 
 #[test]
-fn nothing_takes_no_time() {
+fn a_table_that_is_up_to_date_takes_no_time() {
     let lab = plotted();
     let ran = explain(&lab, &["--json"]).exit(0);
     assert!(ran.stdout.contains("\"seconds\":0.0,"), "{}", ran.stdout);
 }
 
 #[test]
-fn what_waits_for_a_table_has_the_causes_of_all_its_points() {
+fn a_reader_of_a_table_has_the_causes_of_all_its_points() {
     let lab = plotted();
     append(&lab.path("task/s.tsv"), "c\tblue\n");
     append(&lab.path("task/computations/size/exec"), "# more\n");

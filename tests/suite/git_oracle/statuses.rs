@@ -201,7 +201,7 @@ fn directories(dir: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn what_is_not_committed_is_what_git_says() {
+fn uncommitted_changes_are_those_that_git_reports() {
     let (mut differing, mut ignoring) = (0, 0);
     for seed in seeds(4) {
         let mut random = Random::new(seed);
@@ -272,7 +272,7 @@ fn told(change: fn(&Path)) -> Vec<PathBuf> {
 }
 
 #[test]
-fn what_is_on_the_disk_counts_whatever_git_was_told_to_overlook() {
+fn files_that_git_was_told_to_overlook_count_as_they_are_on_disk() {
     fn flagged(dir: &Path, flag: &str) {
         git(dir, &["update-index", flag, "two/file"]);
         fs::write(dir.join("two/file"), "more text\n").unwrap();
@@ -286,7 +286,7 @@ fn what_is_on_the_disk_counts_whatever_git_was_told_to_overlook() {
 }
 
 #[test]
-fn what_a_sparse_checkout_leaves_out_does_not_differ() {
+fn files_outside_a_sparse_checkout_are_unchanged() {
     for index in ["--no-sparse-index", "--sparse-index"] {
         let world = World::new();
         let dir = world.top();

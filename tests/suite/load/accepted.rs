@@ -36,7 +36,7 @@ fn labels_of_any_characters() {
 }
 
 #[test]
-fn no_name_commands_the_terminal() {
+fn control_characters_in_names_do_not_reach_the_terminal() {
     let lab = lab()
         .rename("workflow/inputs/00_01-divmod/inputs/00-x", "00-\u{1b}[2Jx\nx")
         .file("computations/add/outputs", "\u{1b}[2Jsum\n")

@@ -36,7 +36,7 @@ fn reached(lab: &Lab) -> BTreeSet<String> {
 }
 
 #[test]
-fn whatever_the_loader_takes_for_a_literal_is_reached() {
+fn every_spelling_of_a_literal_that_the_loader_accepts_is_reached() {
     let kinds = ["literal", "literal\nand a note\n", "\u{feff}literal\r\n", " literal \n\n"];
     let values = [
         NAME.to_owned(),
@@ -56,7 +56,7 @@ fn whatever_the_loader_takes_for_a_literal_is_reached() {
 }
 
 #[test]
-fn what_the_loader_takes_for_no_literal_is_not_reached() {
+fn a_value_that_the_loader_refuses_as_literal_is_not_reached() {
     for (kind, value) in [("\nliteral\n", NAME), ("literals", NAME), ("literal", "../away")] {
         let lab = task(kind, value).commit();
         assert!(load::task(&lab.path("task"), Uncommitted::Refuse, None).is_err());

@@ -65,7 +65,7 @@ fn a_directory_that_cannot_be_a_value_is_refused_and_nothing_is_printed() {
 }
 
 #[test]
-fn what_may_not_be_read_is_reported() {
+fn an_unreadable_file_is_reported() {
     let lab = lab();
     let Some(user) = lab.plain_user() else { return };
     let as_user = || {

@@ -114,7 +114,7 @@ fn the_manifest_of_a_directory_is_what_the_documentation_says() {
 }
 
 #[test]
-fn what_the_reader_accepts_is_written_again_byte_for_byte() {
+fn an_accepted_manifest_is_written_again_byte_for_byte() {
     let mut accepted = 0;
     for seed in seeds(20) {
         let mut random = Random::new(seed);

@@ -47,7 +47,7 @@ fn entries(dir: &Path) -> Vec<String> {
 const ALL: [&str; 3] = ["files/00-text", "files/01-tree/a", "index.html"];
 
 #[test]
-fn what_the_last_page_has_made_is_replaced_and_removed() {
+fn files_of_the_last_page_are_replaced_or_removed() {
     let lab = lab();
     let page = lab.path("page");
     report(&lab, "page/").exit(0);
@@ -66,7 +66,7 @@ fn what_the_last_page_has_made_is_replaced_and_removed() {
 }
 
 #[test]
-fn what_a_user_has_put_or_changed_there_stays() {
+fn files_that_a_user_added_or_changed_stay() {
     let lab = lab();
     let page = lab.path("page");
     report(&lab, "page/").exit(0);
@@ -111,7 +111,7 @@ fn an_older_page_is_replaced_where_its_copies_are_the_same() {
 
 /// Somebody's repository brings a directory with a page, links, and a list of what is not the page's.
 #[test]
-fn what_a_repository_brings_leads_nowhere() {
+fn links_brought_by_a_repository_are_not_followed() {
     let lab = lab();
     let (page, elsewhere) = (lab.path("page"), lab.path("elsewhere"));
     fs::create_dir(&elsewhere).unwrap();

@@ -196,7 +196,7 @@ fn without_scripts_and_on_paper_nothing_that_counts_is_missing() {
 }
 
 #[test]
-fn what_has_no_room_or_looks_like_a_secret_is_named_only() {
+fn contents_that_are_too_large_or_secret_are_only_named() {
     let lab = study();
     evaluate(&lab).exit(0);
     // The table has more than a KiB, the others have room behind it.

@@ -54,7 +54,7 @@ fn no_interleaving_of_three_runs_mixes_two_executions() {
 }
 
 #[test]
-fn what_is_reported_is_in_its_place_and_a_reader_finds_what_is_published() {
+fn reported_outputs_are_in_place_and_readers_find_published_ones() {
     let die = May { die: 2, read: 2, ..NOTHING };
     let states = explore_all(&beginnings(), 2, Lease::Ignored, die);
     assert!(states > 10_000, "{states} states were visited");
@@ -83,7 +83,7 @@ fn runs_that_live_and_respect_leases_execute_a_call_once() {
 }
 
 #[test]
-fn no_lease_that_is_lost_or_left_behind_mixes_two_executions_or_holds_a_run_up() {
+fn lost_and_stale_leases_neither_mix_executions_nor_block_a_run() {
     // A run that was before these has died with its lease, or nobody has.
     let left_behind = |storage: &Storage| Storage { lease: Some(3), ..storage.clone() };
     let left_behind: Vec<Storage> = beginnings().iter().map(left_behind).collect();

@@ -76,7 +76,7 @@ shared = (add
 ";
 
 #[test]
-fn what_somebody_has_written_comes_back() {
+fn a_text_survives_the_conversion_to_directories_and_back() {
     let lab = lab(WRITTEN).file("data/kept", "7\n").commit();
     let first = loaded(&lab);
     to(&lab, "directories").exit(0).shows("wrote workflow (").shows("inputs, defaults");
@@ -148,7 +148,7 @@ fn no_name_in_a_text_leads_out() {
 
 /// Names and constants that fit in no line, and inputs that fill two.
 #[test]
-fn what_is_long_comes_back() {
+fn long_lines_survive_the_conversion_to_directories_and_back() {
     let (name, constant) = ("n".repeat(90), "long ".repeat(30));
     let inputs: Vec<String> = (10..40).map(|number| format!("input-{number}")).collect();
     let lines: Vec<String> = inputs.chunks(9).map(|inputs| inputs.join(", ")).collect();
@@ -185,7 +185,7 @@ fn definitions_of_directories_name_calls() {
 }
 
 #[test]
-fn what_would_be_lost_stays() {
+fn convert_refuses_to_delete_files_that_git_cannot_restore() {
     let directories = || Lab::task("Inputs: 'x', 'y'\n(add INPUT('x') INPUT('y'))").with_storage();
     let refuses = |lab: &Lab, form: &str, says: &str| {
         lab.unchanged(|| to(lab, form).exit(2).says(says));
@@ -252,7 +252,7 @@ fn to_forced(lab: &Lab, form: &str) {
 }
 
 #[test]
-fn what_does_not_exist_yet_is_converted_and_told() {
+fn missing_computations_and_files_are_converted_and_reported() {
     let text = "Inputs: x, y\n(ad (later x)[00, 01]\n    (mul OWN('data/later') (later OWN('inputs'))[00]))[00]";
     let lab = lab(text).commit();
     lab.run("ce", &["check"]).exit(2).complains("text/not-yet.txt");

@@ -106,7 +106,7 @@ fn the_examples_are_the_same_after_they_were_text() {
 }
 
 #[test]
-fn what_ce_sym_prints_of_the_examples_is_a_text_of_them() {
+fn ce_sym_prints_the_examples_as_equal_texts() {
     let lab = project();
     for name in EXAMPLES {
         let dir = format!("tasks-example/{name}");

@@ -72,7 +72,7 @@ SWEEP('scaling'
 ";
 
 #[test]
-fn what_ce_sym_prints_is_a_text_of_the_task() {
+fn ce_sym_prints_a_sweep_as_an_equal_text() {
     let mut lab = Lab::task(SWEEP).commit();
     assert_eq!(lab.run("ce-sym", &[]).exit(0).stdout, SWEEP);
     lab.run("ce", &["check"]).exit(0);
@@ -121,7 +121,7 @@ fn files_keep_their_meaning_and_get_one_spelling() {
 }
 
 #[test]
-fn what_no_text_says_of_a_sweep_is_not_lost() {
+fn convert_refuses_files_of_a_sweep_that_the_text_has_no_place_for() {
     for (file, contents) in [
         ("factors/.00-threads.swp", "x"),
         ("replicates", "3\n# enough\n"),
