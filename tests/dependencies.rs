@@ -101,7 +101,7 @@ fn every_licence_is_accepted() {
 }
 
 #[test]
-fn a_licence_that_is_not_accepted_would_be_seen() {
+fn a_licence_that_is_not_accepted_is_found() {
     for (expression, is_right) in [
         ("MIT", true),
         ("GPL-3.0-only", false),

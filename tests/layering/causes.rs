@@ -101,7 +101,7 @@ fn idents(tokens: &[TokenTree]) -> Vec<String> {
 }
 
 #[test]
-fn a_cause_is_a_field_of_another_error_and_never_passed_on() {
+fn a_cause_is_a_field_of_another_error_and_is_never_returned_itself() {
     let source = r#"
         enum Error {
             #[error(transparent)]

@@ -214,7 +214,7 @@ fn messages_are_listed_and_keep_the_rules() {
 }
 
 #[test]
-fn a_wrong_message_would_be_seen() {
+fn a_message_that_breaks_a_rule_is_found() {
     let source = r#"
         #[derive(Debug)]
         #[error("one")]

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn text_stays_text() {
+    fn special_characters_are_escaped_for_graphviz() {
         assert_eq!(quoted(r#"a "b" \N"#), r#""a \"b\" \\N""#);
         assert_eq!(quoted("<b>&lt;"), r#""<b>&amp;lt;""#);
         assert_eq!(quoted("one\r\ntwo\u{0}"), r#""one\ntwo""#);
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_and_arrows_are_nodes_and_edges() {
+    fn shapes_become_nodes_and_arrows_become_edges() {
         let input = Shape {
             files: ["S/1", "S/2"].map(str::to_owned).to_vec(),
             ..shape("INPUT x", ShapeKind::Input, ShapeState::There)
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_are_clusters_and_shares_are_stripes() {
+    fn bodies_of_sweeps_become_clusters_and_partial_results_become_stripes() {
         let many = Some(ShapeCount { calls: 4, there: 1 });
         let inner = shape("inner", ShapeKind::Computation, ShapeState::Partly(250));
         let outer = shape("outer", ShapeKind::Computation, ShapeState::There);

@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn text_stays_text() {
+    fn special_characters_are_escaped_in_svg() {
         let text = "<b>&amp;\"\u{1}\u{ffff}計";
         assert_eq!(Escaped(text).to_string(), "&lt;b&gt;&amp;amp;&quot;計");
         assert_eq!(Escaped("a\u{202e}b\u{2066}").to_string(), "a\u{fffd}b\u{fffd}");
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_is_cut_and_told_in_full() {
+    fn a_cut_label_is_complete_in_the_title() {
         let label = "word ".repeat(60);
         let drawing = Drawing {
             shapes: vec![
@@ -359,14 +359,14 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_lines_and_curves() {
+    fn an_arrow_is_drawn_with_lines_and_curves() {
         let points = [(0.0, 1.0), (5.0, 1.0), (9.0, 3.0)].map(|(x, y)| Point { x, y });
         let path = "M0.0 1.0H5.0C7.0 1.0 7.0 3.0 9.0 3.0";
         assert_eq!(Curve(&points).to_string(), path);
     }
 
     #[test]
-    fn the_shape_behind_another_one_has_its_form() {
+    fn a_stacked_shape_has_the_form_of_the_front_one() {
         let mut input = shape(ShapeKind::Input, "INPUT x", None);
         input.many = Some(ShapeCount { calls: 2, there: 0 });
         let drawing = Drawing { shapes: vec![input], ..Drawing::default() };
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_many_calls_is_a_part_of_the_box() {
+    fn the_filled_part_of_a_box_is_the_share_of_its_calls() {
         let mut body =
             shape(ShapeKind::Computation, "bench: 1 of 4 calls", Some(ShapeState::Partly(250)));
         body.many = Some(ShapeCount { calls: 4, there: 1 });
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_knows_its_shapes_by_their_numbers() {
+    fn shapes_of_a_page_have_their_numbers_as_attributes() {
         let state = Some(ShapeState::Missing);
         let drawing = Drawing {
             shapes: vec![shape(ShapeKind::Input, "x", state), shape(ShapeKind::Output, "y", state)],

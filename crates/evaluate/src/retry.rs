@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_retried_as_asked_for_here_and_at_workers() {
+    fn failures_are_retried_as_often_as_requested_here_and_at_workers() {
         for asked in [0, 1, 3] {
             for policy in [RetryPolicy::here(asked), RetryPolicy::at_workers(asked)] {
                 assert_eq!(retries(policy, &failed(CallError::Within)), asked as usize);
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_call_is_replaced_once_more_here_and_by_the_worker_elsewhere() {
+    fn a_run_retries_a_lost_call_once_more_than_asked() {
         assert_eq!(retries(RetryPolicy::here(0), &lost()), 1);
         assert_eq!(retries(RetryPolicy::here(3), &lost()), 4);
         assert_eq!(retries(RetryPolicy::here(u32::MAX), &lost()), 100);

@@ -615,7 +615,7 @@ mod tests {
     const HOUR: Duration = Duration::from_secs(3600);
 
     #[test]
-    fn a_call_is_out_of_time_at_the_end_only() {
+    fn a_call_runs_out_of_time_only_when_the_worker_ends() {
         let after = |minutes: u32| {
             let began = Instant::now().checked_sub(HOUR / 60 * minutes).unwrap();
             WorkerTime { began, life: Some(HOUR) }

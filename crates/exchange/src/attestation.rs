@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn each_signer_counts_once_and_all_that_is_unsigned_counts_once() {
+    fn each_signer_counts_once_and_all_unsigned_evidence_counts_once() {
         let dir = tempfile::tempdir().unwrap();
         let storage = Storage::open(dir.path(), Unrecorded::Adopt, Durability::Unsynced).unwrap();
         let (same, other) = (Digest::hash_bytes(b"same"), Digest::hash_bytes(b"other"));
@@ -487,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_of_hosts_count_where_signers_say_so() {
+    fn hosts_count_by_the_kind_that_their_signers_state() {
         let (same, other) = (Digest::hash_bytes(b"same"), Digest::hash_bytes(b"other"));
         let [intel, amd, arm] =
             ["x86_64-v4-intel", "x86_64-v3-amd", "aarch64"].map(|it| HostKind::named(it).unwrap());

@@ -376,7 +376,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_says_what_is_done_and_how_much_of_it() {
+    fn progress_shows_the_step_and_the_done_part() {
         let progress = ExchangeProgress::default();
         assert_eq!(progress.shown(), None);
         progress.begin("reading results", 99_407);

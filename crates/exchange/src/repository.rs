@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn results_have_a_branch_or_stand_beside_what_a_repository_has() {
+    fn results_get_a_branch_beside_other_branches() {
         assert_eq!(at(&[]).name, BRANCH);
         assert_eq!(at(&["refs/heads/main"]).name, BESIDE);
         assert_eq!(at(&["refs/heads/main", BRANCH]).name, BRANCH);

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_found_wherever_pieces_end() {
+    fn a_secret_is_found_across_the_ends_of_pieces() {
         let variables = [("MY_TOKEN".to_owned(), "hunter2".repeat(100).into_bytes())];
         let secrets = Secrets::new(variables.into_iter());
         let found = |text: &[u8]| {

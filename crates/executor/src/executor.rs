@@ -664,7 +664,7 @@ mod tests {
     }
 
     #[test]
-    fn only_tasks_that_all_ended_well_are_done() {
+    fn an_execution_is_done_only_if_all_tasks_ended_well() {
         assert!(are_done(&[Some(0), Some(0)]));
         assert!(!are_done(&[Some(0), None]) && !are_done(&[Some(0), Some(1)]) && !are_done(&[]));
     }

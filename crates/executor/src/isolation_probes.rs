@@ -670,7 +670,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_map_says_who_is_root_outside() {
+    fn a_map_of_users_tells_who_is_root_outside() {
         let exchanged = "0 65534 1\n1 1 65533\n 65534  0  1\n65535 65535 4294901760\n";
         for (map, user, is_root) in [
             (exchanged, 0, false),
@@ -685,7 +685,7 @@ mod tests {
     }
 
     #[test]
-    fn facts_arrive() {
+    fn targets_are_read_as_they_were_written() {
         let targets = Targets {
             secret: "/a/b".into(),
             home: "/root".into(),

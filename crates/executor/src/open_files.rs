@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_that_is_needed_is_enough() {
+    fn the_needed_limit_allows_the_requested_executions() {
         for executions in [1, 4, 140, 1000, 1_000_000] {
             let executions = NonZeroUsize::new(executions).unwrap();
             assert!(possible(needed(executions)) >= executions);

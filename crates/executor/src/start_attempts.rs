@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_reason_is_reported_when_it_lasts() {
+    fn an_unknown_reason_is_reported_if_the_retry_fails_too() {
         for (failures, is_told) in [(1, false), (2, true)] {
             let attempts = StartAttempts::default();
             let mut left = failures;
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn while_nothing_runs_patience_ends_and_all_attempts_share_it() {
+    fn all_attempts_share_one_patience_while_nothing_runs() {
         let attempts = StartAttempts::with_patience(Duration::from_millis(50));
         let tries = AtomicUsize::new(0);
         let fail = || {

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_of_the_host_stay() {
+    fn attributes_set_by_the_host_stay() {
         for made in ["user.x", "trusted.x", "security.capability", "system.posix_acl_default"] {
             assert!(is_made(made.as_bytes()), "{made}");
         }

@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_counts_that_root_has_made_and_no_computation_can_have() {
+    fn only_links_that_root_made_and_no_computation_can_make_are_followed() {
         let (dir, root) = host();
         let data = dir.path().join("data");
         let secret = fs::metadata(dir.path().join("secret")).unwrap().ino();
@@ -511,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn a_granted_path_leads_nowhere_above_the_root_and_not_to_the_root() {
+    fn a_granted_path_is_neither_the_root_nor_above_it() {
         let (dir, root) = host();
         let trusted = trusted(&root, &[]);
         symlink("/", dir.path().join("data/root")).unwrap();
@@ -529,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_others_can_lead_elsewhere_is_not_out_of_reach() {
+    fn a_path_that_others_can_redirect_is_within_their_reach() {
         let top = tempfile::tempdir().unwrap();
         let (own, top) = (geteuid().as_raw(), top.path().canonicalize().unwrap());
         let place = top.join("a/b/c");

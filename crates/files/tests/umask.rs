@@ -12,7 +12,7 @@ use ce_files::umask::{as_user, create_dir, create_dir_all, exact, for_user, take
 
 /// All in one test: the umask is the process's.
 #[test]
-fn files_are_masked_and_exact_ones_are_not_while_processes_have_the_umask() {
+fn new_files_and_processes_get_the_umask_and_exact_modes_do_not() {
     let dir = tempfile::tempdir().unwrap();
     let mode =
         |name: &str| fs::metadata(dir.path().join(name)).unwrap().permissions().mode() & 0o777;

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_reads_all_and_prints_much() {
+    fn large_input_and_output_pass_through_a_command() {
         let input = vec![b'x'; 3 << 20];
         let output = output_of(&mut shell("cat; echo why >&2; exit 3"), &input).unwrap();
         assert_eq!((output.status.code(), &*output.stderr), (Some(3), &b"why\n"[..]));

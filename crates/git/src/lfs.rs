@@ -406,7 +406,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pointer_has_one_text() {
+    fn a_pointer_is_accepted_in_its_canonical_form_only() {
         let oid = "eaee7f9a4a0b621471610a2af8b09540255b4a30fbfe9d59f0e88a1bbe845e23";
         let text =
             format!("version https://git-lfs.github.com/spec/v1\noid sha256:{oid}\nsize 100000\n");
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_not_read_on_when_that_is_asked() {
+    fn hashing_an_object_stops_on_request() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("file");
         fs::write(&file, "a\nlarge\nfile\n").unwrap();

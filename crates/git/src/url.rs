@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repository_whose_address_is_a_command_is_not_plain() {
+    fn an_address_that_starts_a_helper_is_refused() {
         for plain in
             ["https://host/x.git", "ssh://git@host/x", "git@host:x.git", "../x.git", "file:///x"]
         {
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_what_git_takes_for_one() {
+    fn an_address_is_a_path_where_git_takes_it_for_one() {
         for (url, path) in [
             ("/a b%20c", "/a b%20c"),
             ("../x:y/pub", "../x:y/pub"),

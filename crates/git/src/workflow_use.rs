@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn computations_are_open_to_what_their_own_workflows_are_given() {
+    fn computations_have_open_inputs_where_workflows_pass_inputs_on() {
         let uses = uses(&[
             "Inputs: x\n(a (b x))",
             "(b (c 'text'))",
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_levels_and_numbers_of_replicates_are_contents() {
+    fn texts_levels_and_replicate_numbers_may_be_contents_of_inputs() {
         let uses = uses(&[
             "SWEEP((a n m TEXT('x={n}') replicate 'const') :over n 1..3 :over m 'big' :replicates 2)",
         ]);

@@ -657,7 +657,7 @@ mod tests {
     }
 
     #[test]
-    fn the_most_that_a_call_has_used_counts_for_each_request() {
+    fn the_peak_usage_of_calls_is_kept_for_each_request() {
         let four = ["cpus 4"];
         let log = [
             past("sort", &four, Some((2.0, 6.0, 100))),

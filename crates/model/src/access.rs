@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_label_is_the_number_of_one_input() {
+    fn a_label_in_access_becomes_the_number_of_its_input() {
         let rules = ["path tools/", "root a b", "path a b"].map(|line| parse(line).unwrap()).into();
         let access = Access::new(rules);
         assert_eq!(access.root().map(|label| label.number), Some(1));

@@ -376,7 +376,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digests_are_the_well_known_ones() {
+    fn digests_agree_with_published_test_vectors() {
         let digest = Digest::hash_bytes(b"abc");
         assert_eq!(digest.sha1.full(), "a9993e364706816aba3e25717850c26c9cd0d89d");
         assert_eq!(digest.sha1.short(), "a9993e364706");
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn all_digits_are_read_and_nothing_else() {
+    fn a_digest_is_read_from_all_its_digits_only() {
         let Digest { sha1, blake3, .. } = Digest::hash_bytes(b"abc");
         assert_eq!(Sha1::from_digits(sha1.full().as_bytes()), Some(sha1));
         assert_eq!(Blake3::from_digits(blake3.full().as_bytes()), Some(blake3));
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_make_the_same_digest_as_the_whole() {
+    fn hashing_in_pieces_gives_the_digest_of_the_whole() {
         let mut hasher = Hasher::default();
         hasher.update(b"a");
         hasher.update(b"bc");

@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn contents_are_known_by_themselves() {
+    fn a_format_is_recognised_by_the_contents() {
         for (name, contents, format) in [
             ("figure", "<svg xmlns='x'/>", FileFormat::Picture("image/svg+xml")),
             (
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_suffix_says_the_type_and_else_the_contents_do() {
+    fn a_media_type_follows_from_the_suffix_or_else_the_contents() {
         for (name, contents, kind) in [
             ("notes.txt", "{}", "text/plain"),
             ("A.CSV", "", "text/csv"),

@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_is_one_and_all_others_are_many() {
+    fn only_one_has_the_singular() {
         let counts = [0, 1, 2].map(|count| counted(count, "call"));
         assert_eq!(counts, ["0 calls", "1 call", "2 calls"]);
     }

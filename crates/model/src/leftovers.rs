@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn caches_swap_files_and_backups_are_left_and_nothing_else() {
+    fn only_caches_swap_files_and_backups_are_leftovers() {
         for name in [
             "computations/a/__pycache__/m.cpython-312.pyc",
             ".DS_Store",

@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn any_text_makes_one_plain_component() {
+    fn any_text_is_encoded_as_one_plain_component() {
         for (text, name) in [
             ("figure.svg", "figure.svg"),
             ("", "%"),
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_in_the_task_stays_inside() {
+    fn a_path_that_leads_out_of_the_task_is_refused() {
         assert!("data/a b..c".parse::<TaskPath>().is_ok());
         for wrong in ["", "/a", "a//b", "a/", "./a", "a/../b", "..", "a\nb"] {
             assert!(wrong.parse::<TaskPath>().is_err(), "{wrong:?}");
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn a_storage_name_stays_inside() {
+    fn a_name_that_leads_out_of_the_storage_is_refused() {
         assert!("tinputs/ad/48103e4fc7".parse::<StorageName>().is_ok());
         assert!("a..b/..c".parse::<StorageName>().is_ok());
         for same in ["a/b", "a//b", "a/./b", "a/b/"] {

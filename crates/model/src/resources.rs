@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_ask_for_what_they_were_made_of() {
+    fn printed_resource_lines_are_read_back() {
         let mut resources = Resources::default();
         assert!(resources.lines().is_empty());
         let lines = [
@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_of_several_tasks_span_and_so_do_those_with_a_launcher() {
+    fn calls_with_several_tasks_or_a_launcher_span_an_allocation() {
         assert_eq!(spans("cpus=4,nodes=1,tasks=1,exclusive"), (false, 1));
         assert_eq!(spans("nodes=2"), (true, 2));
         assert_eq!(spans("nodes=2,tasks=8"), (true, 8));

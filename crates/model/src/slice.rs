@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_choice_among_what_is_passed_up_counts_that_or_has_its_names() {
+    fn a_slice_of_passed_outputs_uses_their_numbers_or_names() {
         let chosen = |lines: &[&str], passed: &[&str]| {
             let [lines, passed] = [lines, passed].map(|it| WrittenSlice::parse(it.iter().copied()));
             lines.chosen_from(&passed).map(|it| it.lines().replace('\n', " "))

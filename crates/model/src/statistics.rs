@@ -575,7 +575,7 @@ mod tests {
     }
 
     #[test]
-    fn a_median_is_one_of_decimal_numbers() {
+    fn a_median_is_rounded_as_a_decimal_number() {
         for (values, median) in [
             (&[3.0][..], 3.0),
             (&[5.0, 1.0, 3.0], 3.0),
@@ -593,7 +593,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_of_a_median_is_made_of_ranks() {
+    fn the_interval_of_a_median_has_the_expected_ranks() {
         for (n, rank) in [(6, 1), (8, 1), (9, 2), (11, 2), (12, 3), (15, 4), (20, 6), (30, 10)]
             .into_iter()
             .chain([(45, 16), (70, 27), (100, 40), (1000, 469), (5000, 2431)])
@@ -630,7 +630,7 @@ mod tests {
     }
 
     #[test]
-    fn outliers_are_far_from_the_median_by_deviations_of_others() {
+    fn outliers_are_far_from_the_median_in_units_of_deviation() {
         assert_eq!(sample(&[1.0, 2.0, 3.0, 4.0, 17.7]).outliers(0.0), 0);
         assert_eq!(sample(&[-12.0, 1.0, 2.0, 3.0, 4.0, 5.0, 33.0]).outliers(0.0), 1);
         // Rounding makes values equal.
@@ -711,7 +711,7 @@ mod tests {
     }
 
     #[test]
-    fn rounded_values_leave_room_for_what_they_were() {
+    fn the_resolution_of_rounded_values_widens_comparisons() {
         let spelled = ["0.05", "1e-1", "7"];
         assert_eq!(resolution(spelled), 0.005);
         assert_eq!(["1.5e-3", "1", "2e3"].map(|it| resolution([it])), [0.000_05, 0.5, 500.0]);
@@ -731,7 +731,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_says_what_is_known() {
+    fn a_verdict_follows_from_values_and_their_number() {
         let (hundred, more) = (sample(&[100.0; 6]), sample(&[101.0; 6]));
         let verdict =
             |old: &Measurements, new: &Measurements, sides| compare(old, new, sides, THRESHOLD).1;
@@ -818,7 +818,7 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_costs_the_distances_to_its_median() {
+    fn the_cost_of_a_segment_is_the_sum_of_distances_to_its_median() {
         let mut segment = SegmentCost::default();
         for (value, cost) in [(3.0, 0.0), (1.0, 2.0), (2.0, 2.0), (10.0, 10.0), (-1.0, 13.0)] {
             segment.add(value);

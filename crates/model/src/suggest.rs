@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_suggestion_names_what_may_be_meant_and_some_of_all() {
+    fn a_suggestion_has_similar_names_or_some_of_all_names() {
         let unknown = UnknownName::new("tt", ["t", "s"]);
         assert_eq!(unknown.to_string(), "\"tt\"");
         assert_eq!(unknown.meant().as_deref(), Some("did you mean t?"));
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_is_one_letter_of_a_long_name() {
+    fn one_wrong_letter_of_a_long_name_is_a_slip() {
         for slip in
             ["resuts", "ressults", "reuslts", "result", "rezults", "Results", "RESULTS", "Rezults"]
         {

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn names_become_texts_once_and_other_braces_stay() {
+    fn names_are_replaced_once_and_other_braces_stay() {
         for (written, value) in [
             ("{x}", "{a b}"),
             ("a/{a b}-{x}/{a b}", "a/two-{a b}/two"),

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn endings_mean_nothing() {
+    fn line_ends_and_a_byte_order_mark_are_ignored() {
         for same in ["a\nb c", "a\nb c\n", "a\r\nb c\r\n", "\u{feff}a\n b c \n\n \n"] {
             assert_eq!(lines(same.as_bytes()).unwrap(), ["a", "b c"], "{same:?}");
         }
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn one_line_is_the_first() {
+    fn the_first_line_is_read() {
         assert_eq!(line(b" a\r\n"), Ok(("a", false)));
         assert_eq!(line(b"a\nb\n"), Ok(("a", true)));
         for empty in [&b""[..], b"\n", b"\na\n"] {

@@ -558,7 +558,7 @@ mod tests {
     }
 
     #[test]
-    fn each_step_halves_what_is_left() {
+    fn each_step_halves_the_suspects() {
         let parents: Vec<Vec<usize>> = (0..1000_usize).map(|at| vec![at.wrapping_sub(1)]).collect();
         let parents: Vec<&[usize]> = parents.iter().map(Vec::as_slice).collect();
         for culprit in [0, 1, 499, 500, 998, 999] {

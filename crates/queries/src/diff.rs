@@ -635,7 +635,7 @@ mod tests {
     use crate::frame::tests::{SUITE, frame};
 
     #[test]
-    fn texts_differ_in_lines_and_others_as_a_whole() {
+    fn texts_are_compared_by_line_and_binary_files_as_a_whole() {
         let dir = tempfile::tempdir().unwrap();
         let file = |name: &str, contents: &[u8]| {
             let path = dir.path().join(name);

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_of_numbers_with_a_text_may_be_either() {
+    fn a_numeric_column_with_a_text_is_a_key_or_a_value() {
         let of = |table: &Frame| {
             let at = table.place("s").unwrap();
             (table.columns[at].role, table.columns[at].is_numeric)
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn the_json_of_a_table_has_units_and_what_became_of_rows() {
+    fn the_json_of_a_table_has_units_and_statuses_of_rows() {
         let line = r#"{"row":{"n":1,"s":2.5},"columns":{"s":{"unit":"s","better":"less"}},"status":"ok","call":3,"host":null,"time":null,"duration":null}"#;
         let table = read(&format!("{line}\n"));
         assert_eq!(table.names().collect::<Vec<_>>(), ["n", "s"]);

@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_are_there_if_each_point_has_one() {
+    fn a_label_is_listed_if_each_point_has_one() {
         let text = "n replicate one~ many~ s@0\n 1 1 a x 1 | 1\n 1 2 a y 2 | 2\n 2 1 b z 3 | 3";
         assert_eq!(words(text), ["1 a 2: 1.5 1 2 / 0", "2 b 1: 3 3 3 / 0"]);
     }
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_that_a_double_does_not_hold_stay_what_they_are() {
+    fn integers_beyond_double_precision_keep_their_digits() {
         let large = "9007199254740993";
         assert_eq!(statistics(large), [large; 3].join(" "));
         let digits = "123456789012345678901234567890123456789012345";
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_is_too_large_leaves_nothing_to_say() {
+    fn a_value_beyond_double_range_leaves_the_statistics_empty() {
         assert_eq!(words("n s@0\n 1 1e999 | 1\n 1 2 | 2"), ["1 2:    / 0"]);
     }
 

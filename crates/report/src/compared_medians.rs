@@ -556,7 +556,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_end_that_is_not_one_does_not_look_like_it() {
+    fn an_interval_end_near_one_is_printed_with_more_digits() {
         let texts = |value, low, high| ratio_texts(Estimate { value, low, high });
         assert_eq!(texts(1.08, 1.0044, 1.19), ["1.080", "1.004", "1.190"]);
         assert_eq!(texts(0.8, 0.6, 0.9957), ["0.800", "0.600", "0.996"]);
@@ -588,7 +588,7 @@ mod tests {
     }
 
     #[test]
-    fn more_digits_are_asked_for_where_more_values_would_not_decide() {
+    fn more_digits_are_requested_where_more_values_would_not_decide() {
         let same = column(&["1.5"; 6].join(" "));
         let text = printed(&same, &same, MedianRules::default(), MedianFormat::Text);
         assert!(text.contains("unclear (digits)"), "{text}");
@@ -607,7 +607,7 @@ mod tests {
     }
 
     #[test]
-    fn the_confidence_of_a_family_is_said() {
+    fn the_confidence_of_a_family_is_printed() {
         let old: String = (1..=6).map(|at| format!("a,{at}.5\nb,{at}.5\n")).collect();
         let old = format!("bench,s\n{old}");
         let rules = MedianRules { is_family: true, ..MedianRules::default() };

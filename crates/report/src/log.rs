@@ -254,7 +254,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn asked_and_used_are_beside_each_other() {
+    fn requested_and_used_resources_are_side_by_side() {
         let usage = |computation: &str, lines: &[&str], cpus| ResourceUsage {
             computation: computation.to_owned(),
             resources: lines.iter().map(|line| (*line).to_owned()).collect(),

@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_finding_is_a_line_and_what_it_means() {
+    fn a_finding_is_a_line_with_its_meaning_and_hint() {
         assert_eq!(
             printed(diagnosis),
             [

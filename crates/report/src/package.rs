@@ -274,7 +274,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn code_ends_at_its_end() {
+    fn code_with_backticks_is_quoted() {
         assert_eq!(code("a b"), "`a b`");
         assert_eq!(code("a`b"), "`` a`b ``");
         assert_eq!(code("a```\n# b"), "```` a```\u{fffd}# b ````");

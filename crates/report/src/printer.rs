@@ -548,7 +548,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tables_are_counted_beside_calls() {
+    fn the_summary_counts_tables_after_calls() {
         let tally = |calls, counts: &[(How, usize)]| {
             let mut tally = Tally { calls, ..Tally::default() };
             for (how, count) in counts {

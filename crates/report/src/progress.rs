@@ -744,7 +744,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bar_shrinks_first() {
+    fn a_narrow_terminal_shortens_the_bar_first() {
         let lines = [80, 70, 60, 50, 40, 30].map(|columns| progress().line(columns));
         let text = "120/2000 calls, 100 reused, 4 running, 0:12, 3:20 to go";
         assert_eq!(lines[0], format!("[=>                  ] {text}"));
@@ -775,7 +775,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_left_out_last() {
+    fn a_narrow_terminal_drops_words_last() {
         let left = Some(TimeLeft { seconds: 199.6, at_least: true });
         let all = ProgressLine { at_least: true, failed: 3, left, ..progress() };
         let line = "120 of at least 2000 calls, 3 failed, at least 3:20 to go";
@@ -798,7 +798,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_bar_has_no_tip() {
+    fn a_full_bar_has_no_arrow_head() {
         let line = ProgressLine { done: 2000, ..progress() }.line(80);
         assert!(line.starts_with("[====================] 2000/2000"), "{line}");
     }
@@ -825,7 +825,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mean_of_this_run_times_what_is_left_is_shared_by_those_that_run() {
+    fn the_estimate_divides_the_remaining_mean_times_by_the_slots() {
         let mut remaining = left(&[10]);
         assert_eq!(estimate(&remaining, &[], 2), None, "nothing is known");
         [2.0, 4.0].into_iter().for_each(|seconds| remaining.end(first(), Some(seconds)));
@@ -836,7 +836,7 @@ mod tests {
     }
 
     #[test]
-    fn it_takes_as_long_as_the_longest_call() {
+    fn the_estimate_is_at_least_the_longest_call() {
         let mut remaining = left(&[2, 1]);
         remaining.learn(first(), Some(1.0));
         remaining.learn(ComputationId::at(1), Some(60.0));
@@ -845,7 +845,7 @@ mod tests {
     }
 
     #[test]
-    fn earlier_runs_count_until_one_is_executed() {
+    fn times_of_earlier_runs_count_until_a_call_was_executed() {
         let mut remaining = left(&[3, 2]);
         assert_eq!(remaining.unknown(), [first(), ComputationId::at(1)]);
         remaining.learn(first(), Some(5.0));

@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_end_at_the_same_place() {
+    fn numbers_are_aligned_right() {
         let rows = rows(&[&["n", "seconds"], &["8", "10.25"]]);
         assert_eq!(fitted(&rows, &[false, true]).collect::<Vec<_>>(), ["n  seconds", "8    10.25"]);
     }
@@ -490,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn a_terminal_shows_lines_and_colours_and_nothing_that_commands_it() {
+    fn a_terminal_gets_lines_and_colours_and_no_other_control_sequences() {
         for (text, expected) in [
             ("a\u{1b}[1;31mred\u{1b}[0m\tb\n", "a\u{1b}[1;31mred\u{1b}[0m\tb\n"),
             ("10%\r20%\r\nend\r", "10%\n20%\nend\n"),

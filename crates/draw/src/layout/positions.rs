@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_at_different_heights_meet() {
+    fn frames_of_columns_at_different_heights_meet() {
         let places = found(vec![frame(&[0, 1], None)], &[(100.0, 300.0), (200.0, 100.0)]);
         let [left, right] = &places[0][..] else { panic!("{places:?}") };
         assert_eq!((left.from.y, right.to.y), (280.0, 296.0));

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packages_are_named_as_interpreters_do() {
+    fn missing_packages_are_found_in_messages_of_interpreters() {
         for (line, language, name) in [
             (
                 "ModuleNotFoundError: No module named 'numpy.linalg'",
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_named_as_env_and_shells_do() {
+    fn missing_programs_are_found_in_messages_of_env_and_shells() {
         for line in [
             "env: 'tool': No such file or directory",
             "/usr/bin/env: ‘tool’: No such file or directory",
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_mentioned_as_a_whole() {
+    fn a_log_mentions_a_name_only_as_a_whole_word() {
         for log in
             ["open '/computation/data/x'", "no module 'data'", "cat: data.csv: No such file."]
         {

@@ -315,7 +315,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_computation_in_one_file_has_its_lines_there() {
+    fn the_hint_for_a_single_file_names_its_comment_lines() {
         let log = || log("curl: (6) Could not resolve host: example.org");
         let hints = [None, Some("//")].map(|sign| {
             let directory = "computations/get.js".to_owned();

@@ -305,7 +305,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_leads_out_if_it_climbs_too_high_or_is_absolute() {
+    fn an_absolute_link_or_one_above_the_top_leads_out() {
         let leads = |room: &str, target: &str| leads_out(Path::new(room), Path::new(target));
         assert!(leads("", "../common") && leads("a", "../../x") && leads("a/b", "/data"));
         assert!(!leads("", "a/../b") && !leads("a", "../x") && !leads("", "./x"));

@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_the_user_can_mend_is_wrong_input() {
+    fn only_errors_that_the_user_can_mend_count_as_wrong_input() {
         let exit = |kind: io::ErrorKind| {
             let path = PathBuf::from("data/d");
             let source = StorageError::Io { doing: "read", path, source: kind.into() };

@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_memory_of_another_format_is_not_read_or_replaced() {
+    fn a_list_of_storages_of_another_format_is_neither_read_nor_replaced() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("storages");
         fs::write(&file, "compeval storages 2\n").unwrap();

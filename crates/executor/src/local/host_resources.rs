@@ -544,7 +544,7 @@ mod tests {
     }
 
     #[test]
-    fn without_files_executions_of_one_run_agree() {
+    fn gpus_are_leased_within_a_run_without_lock_files() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("file");
         fs::write(&file, "").unwrap();
@@ -558,7 +558,7 @@ mod tests {
     }
 
     #[test]
-    fn the_memory_is_the_least_of_all_limits() {
+    fn the_memory_is_the_smallest_limit() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
         assert_eq!(memory(root), None);

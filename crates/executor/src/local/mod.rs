@@ -813,14 +813,14 @@ mod tests {
     }
 
     #[test]
-    fn flags_stand_behind_any_name() {
+    fn process_flags_are_found_behind_any_program_name() {
         assert!(is_only_forked("12 (a) b) Z 1 12 12 0 -1 4194372 99 0"));
         assert!(!is_only_forked("12 (ce) Z 1 12 12 0 -1 4194308 99 0"));
         assert!(!is_only_forked("") && !is_only_forked("12 (ce) Z 1"));
     }
 
     #[test]
-    fn a_program_that_has_ended_was_executed() {
+    fn an_ended_program_counts_as_executed() {
         let mut child = Command::new("true").spawn().unwrap();
         let pid = Pid::from_child(&child);
         waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).unwrap();

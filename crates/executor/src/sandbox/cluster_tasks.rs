@@ -478,7 +478,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_task_finds_its_place() {
+    fn a_task_finds_its_node_and_rank() {
         let counts = |all: &str| (0..5).map(|node| tasks_of(all, node)).collect::<Vec<_>>();
         assert_eq!(counts("2(x3),1"), [Some(2), Some(2), Some(2), Some(1), None]);
         assert_eq!(counts("4"), [Some(4), None, None, None, None]);

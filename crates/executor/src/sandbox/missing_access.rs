@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_exists_outside_only_could_be_granted() {
+    fn a_path_that_exists_only_outside_the_sandbox_is_suggested_as_access() {
         let log = "sh: 1: cannot open /home/x.csv: No such file\ncat: '/nowhere': No such file";
         assert_eq!(lines(log), ["read /home/x.csv"]);
         assert_eq!(lines("open(\"/opt/a\"), again /opt/a."), ["read /opt/a"]);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_cannot_be_written_could_be_granted() {
+    fn a_path_that_cannot_be_written_is_suggested_as_access() {
         for (path, rule) in
             [("/data/x", Some("write /data/x")), ("/data/out/x", None), ("/computation/x", None)]
         {
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_followed_until_they_end_or_lead_round() {
+    fn links_are_followed_to_their_end_and_cycles_are_cut() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         fs::create_dir(at("bin")).unwrap();

@@ -533,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_cannot_be_started_says_nothing_of_the_host() {
+    fn a_launcher_that_cannot_start_proves_nothing_about_the_host() {
         let attempts = StartAttempts::with_patience(Duration::ZERO);
         for program in ["/nonexistent/launcher", "/dev/null", "/"] {
             let sandbox = Sandbox::with_program(program.into());
@@ -543,7 +543,7 @@ mod tests {
     }
 
     #[test]
-    fn only_files_that_an_execution_was_given_are_to_blame() {
+    fn only_errors_at_given_files_are_blamed_on_the_execution() {
         let is_about = |path: &str, error: Errno| {
             SandboxError::unexpected(failed("bind", path, error)).is_about_execution()
         };

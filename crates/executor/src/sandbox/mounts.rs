@@ -307,7 +307,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mount_that_no_name_leads_to_is_covered() {
+    fn a_mount_that_no_path_reaches_counts_as_covered() {
         let text = "1 1 0:1 / / rw\n2 1 0:2 / /a rw\n3 2 0:3 / /a/b rw\n4 3 0:4 / /a/b/c rw\n\
                     5 2 0:5 / /a/bc rw\n6 1 0:6 / /d/e rw\n7 1 0:7 / /d rw\n8 7 0:8 / /d/f rw\n\
                     9 3 0:9 / /a/b rw\n10 2 0:9 / /a/x rw\n11 10 0:9 / /a/x rw";

@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_are_refused_that_reach_beyond_a_process() {
+    fn operations_that_reach_beyond_a_process_are_refused() {
         for filter in filters() {
             let program = program(filter);
             for calls in &CALLS {
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_the_host_are_not_made_programs_of_their_owner() {
+    fn set_user_id_bits_cannot_be_set() {
         for filter in filters() {
             let program = program(filter);
             for calls in &CALLS {

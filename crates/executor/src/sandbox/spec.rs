@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_is_the_same_everywhere_but_for_what_is_granted() {
+    fn the_environment_is_fixed_except_for_granted_variables() {
         let rules = ["OMP_*", "TZ"].map(|name| Rule::Env(name.to_owned())).into();
         let outside = || {
             [("OMP_X", "4"), ("TZ", "CET"), ("SECRET", "x")]

@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_says_what_it_cannot_do_without() {
+    fn each_missing_command_is_an_error() {
         let all = [("start", "x {script}"), ("poll", "y"), ("cancel", "z {id}"), ("workers", "3")];
         assert_eq!(read(&all).unwrap().common.workers.get(), 3);
         for missing in 0..3 {
@@ -503,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn each_text_is_one_word_of_the_shell() {
+    fn each_inserted_text_is_one_word_of_the_shell() {
         let template = CommandTemplate::new(
             START,
             "printf '%s|' {script} {memory=2048}M {gpus=none} $(({cpus} * 2)) { }",

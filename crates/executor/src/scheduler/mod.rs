@@ -314,7 +314,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_time_limit_is_enough_for_a_call() {
+    fn the_time_limit_of_a_worker_covers_the_call() {
         let settings = WorkerSettings { walltime: Duration::from_secs(90), ..<_>::default() };
         let minutes = |time| {
             let resources = Resources { time, ..Resources::default() };

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_knows_which_task_it_is() {
+    fn a_worker_knows_its_job_and_array_index() {
         let known = task("ce-0123456789abcdef", "12").map(|task| task.to_string());
         assert_eq!(known.as_deref(), Some("ce-0123456789abcdef_12"));
         let task_of_ours = task("ce-0123456789abcdef", "12").unwrap();
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worker_takes_the_place_of_the_script() {
+    fn the_worker_replaces_the_job_script() {
         let token = "ce-0123456789abcdef".parse().unwrap();
         let resources = Resources::default();
         let request = &WorkerRequest { token, resources, workers: 3, exclude: Vec::new() };

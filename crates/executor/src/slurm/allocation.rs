@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shape_is_what_was_asked_for() {
+    fn the_allocation_has_the_requested_nodes_and_tasks() {
         let alone = [("SLURM_NNODES", "1"), ("SLURM_TASKS_PER_NODE", "64")];
         assert_eq!(shape(&alone), Some((1, 1)), "its cores are no tasks");
         assert_eq!(shape(&[("SLURM_NNODES", "2")]), Some((2, 2)));

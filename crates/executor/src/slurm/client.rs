@@ -523,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_certainly_not_submitted_is_final() {
+    fn only_a_submission_that_certainly_failed_is_final() {
         for (message, failure) in [
             ("Batch job submission failed: Invalid partition name specified", SubmitFailure::Final),
             (

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_text_counts_and_lists_grow() {
+    fn the_last_value_of_a_setting_counts_and_lists_grow() {
         assert_eq!(read(&[]), Ok(SlurmSettings::default()));
         let settings = read(&[
             ("partition", "slow"),

@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_not_understood_says_nothing() {
+    fn an_answer_that_cannot_be_parsed_is_an_error() {
         assert_eq!(read_jobs("").unwrap(), []);
         for wrong in
             ["slurm_load_jobs error", "1_1|bash|RUNNING|n1|None", "1_1|ce-0000000000000001"]
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn options_say_all_that_is_known_and_nothing_else() {
+    fn sbatch_options_have_all_settings_and_resources() {
         let settings = SlurmSettings {
             partition: Some("fast".to_owned()),
             options: ["--exclude=n1", "--mail-type=END"].map(str::to_owned).into(),
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn the_run_takes_the_place_of_a_small_script_that_is_told_before_its_time_is_over() {
+    fn the_run_replaces_its_job_script_and_gets_a_signal_in_time() {
         let token = &"ce-0123456789abcdef".parse().unwrap();
         let command = &["/it's/ce", "run", "--at", "1"].map(OsString::from)[..];
         let job = |settings: &SlurmSettings| {

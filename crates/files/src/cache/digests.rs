@@ -115,7 +115,7 @@ mod tests {
         FileStat { device: 1, inode: 0x2fe, size: MIN_SIZE, modified_ns: 3, changed_ns: 4 };
 
     #[test]
-    fn a_digest_is_a_hit_only_for_the_very_file_as_it_was() {
+    fn a_digest_is_a_hit_only_for_the_unchanged_file() {
         let dir = tempfile::tempdir().unwrap();
         let cache = Cache::at(dir.path().to_owned());
         assert_eq!(look_up(&cache, &STAT), None);

@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn piece_by_piece_it_is_the_same_archive() {
+    fn an_archive_is_checked_byte_by_byte() {
         let (archive, digest) = example();
         assert!(unpacks(&archive, &digest));
         for at in 0..archive.len() {

@@ -526,7 +526,7 @@ mod tests {
     }
 
     #[test]
-    fn another_text_is_refused_with_the_number_of_its_line() {
+    fn an_invalid_manifest_is_refused_with_the_number_of_its_line() {
         for (lines, line, fault) in [
             ("dir a", 2, "the newline at its end is missing"),
             ("dir a\n\n", 3, "expected \"file SIZE"),
@@ -581,7 +581,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_that_no_directory_has_make_no_manifest() {
+    fn impossible_entries_are_refused() {
         assert_eq!(*of_empty(&["b", "a"]).unwrap().entries()[0].path, *b"a");
         assert_eq!(of_empty(&["b", "a"]), of_empty(&["a", "b"]));
         assert_eq!(of_empty(&["a/b", "a"]), Err(3));

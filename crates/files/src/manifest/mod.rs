@@ -327,7 +327,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_spelling_is_one_word_of_utf_8_and_stands_for_the_bytes() {
+    fn an_escaped_path_is_one_word_and_stands_for_its_bytes() {
         for (bytes, text) in [
             (&b"a/b.txt"[..], "a/b.txt"),
             (b"a b\n\t\x7f\\", r"a\x20b\x0a\x09\x7f\x5c"),
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_of_a_link_decide_whether_it_leads_out() {
+    fn the_text_of_a_link_decides_whether_it_leads_out() {
         for (path, target) in
             [("a", "b"), ("a", "."), ("a/b", ".."), ("a/b", "../c/.."), ("a", "b/..//./c")]
         {

@@ -459,7 +459,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_way_back_leads_to_the_same_directories() {
+    fn leaving_a_directory_leads_back_to_its_parents() {
         let dir = tempfile::tempdir().unwrap();
         let deep = ["d"; NEAR + 10].join("/");
         fs::create_dir_all(dir.path().join(&deep)).unwrap();

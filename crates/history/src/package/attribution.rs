@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn one_who_is_named_twice_keeps_what_is_known() {
+    fn a_person_named_twice_keeps_all_known_details() {
         let text = "authors:\n- {name: Lab, website: 'https://lab'}\n- {given-names: Ada, email: A@lab}\n\
                     - {given-names: A., email: a@lab, website: 'https://a', orcid: 0000-0002-1825-0097}\n\
                     - {given-names: Bob, orcid: 0000-0002-1694-233X}\n\

@@ -329,7 +329,7 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn an_entity_is_made_once_and_a_list_of_one_value_is_written_as_the_value() {
+    fn an_entity_is_written_once_and_a_single_value_without_a_list() {
         let mut entities = Entities::default();
         entities.entity("a", &["File"]).with("name", "x").add("about", reference("b"));
         entities.entity("a", &["Other"]).add("about", reference("b"));

@@ -760,7 +760,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_taken_once() {
+    fn a_taken_path_gets_a_number() {
         let mut places = Places::default();
         places.reserve("README.md");
         let mut take = |name: &str| places.take(name.to_owned(), |turn| format!("{turn}-{name}"));

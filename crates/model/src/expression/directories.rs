@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slice_fills_a_range_and_what_is_shared_is_a_link() {
+    fn a_slice_fills_a_range_and_shared_nodes_become_links() {
         let text = "(add (divmod #1=INPUT('x') #1#))";
         let expected = [
             "",

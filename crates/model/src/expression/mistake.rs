@@ -561,7 +561,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_line_only_a_part_is_shown() {
+    fn only_a_part_of_a_long_line_is_shown() {
         let text = format!("{}x{}", "a".repeat(1000), "b".repeat(1000));
         let Excerpt { line, column } = Excerpt::extract(&text, 1000);
         assert_eq!(line.len(), 80);

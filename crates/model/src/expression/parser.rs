@@ -787,7 +787,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_have_lines() {
+    fn each_text_of_a_node_is_one_line() {
         for (source, value) in [
             ("'a'", "a\n"),
             ("TEXT('a' 'b {x}')", "a\nb {x}\n"),

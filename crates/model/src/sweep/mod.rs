@@ -554,7 +554,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sheet_has_a_greatest_width() {
+    fn the_number_of_columns_of_a_sheet_is_limited() {
         let wide: Vec<String> = (0..MAX_COLUMNS + 2).map(|at| at.to_string()).collect();
         assert_eq!(parsed(Csv, &wide[..MAX_COLUMNS].join(",")).names().len(), MAX_COLUMNS);
         let object = format!(
@@ -580,7 +580,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_are_a_list() {
+    fn levels_are_read_one_per_line() {
         let points = read_levels("n", b"\xef\xbb\xbf1\r\n 02 \n\n").unwrap();
         assert_eq!(written(&points), "{\"n\":\"1\"}\n{\"n\":\"02\"}\n");
         assert!(read_levels("n", b"").unwrap().is_empty());
@@ -594,7 +594,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_are_one_number_are_found_in_their_column() {
+    fn texts_with_equal_numeric_values_are_found_in_a_column() {
         let points = parsed(Csv, "a,b\n1,1.0\n2,x\n1.0,2\n");
         let [Lookalike { column, first, second, likeness: Likeness::Number }] =
             &points.lookalikes()[..]

@@ -347,7 +347,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn points_are_paths_that_name_them() {
+    fn a_point_becomes_a_path_of_names_and_texts() {
         let values = [("threads", "8"), ("input", "a/b c%.csv"), ("x", ""), ("é", "..")];
         assert_eq!(point_path(values.into_iter()), "threads=8/input=a%2Fb c%25.csv/x=/%C3%A9=..");
     }
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn each_number_is_printed_once_and_only_a_few_are() {
+    fn each_pair_of_equal_numbers_is_listed_once() {
         let texts = ["1", "1.0", "00", "0", "1.00", "2", "+2", "3", "3."].map(Arc::from);
         let pairs: Vec<String> =
             alike("n", &texts).iter().map(|it| format!("{} {}", it.first, it.second)).collect();

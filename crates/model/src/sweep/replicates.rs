@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_of_exactly_the_share_is_narrow_in_any_unit() {
+    fn an_interval_of_exactly_the_limit_is_narrow_in_any_unit() {
         let rule = read("10..15 until s ±3%");
         let seconds = ["0.5", "0.97", "0.99", "0.99", "1", "1", "1.01", "1.01", "1.03", "2"];
         for unit in 0..12 {
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_are_few() {
+    fn looks_grow_geometrically() {
         for (line, looks) in [
             ("10", &[10][..]),
             ("6..6 until s ±5%", &[6]),
@@ -401,7 +401,7 @@ mod tests {
     /// The share of last intervals that hold the true median, and the mean number of replicates, must be as over many series:
     /// looking often must not cost more. `CE_SERIES=6000` tries many.
     #[test]
-    fn looking_often_costs_little() {
+    fn repeated_looks_keep_the_coverage() {
         let series = std::env::var("CE_SERIES").map_or(300, |text| text.parse().unwrap());
         let normal = |draws: &mut Draws| draws.log_normal(0.02);
         let wide = |draws: &mut Draws| draws.log_normal(0.05);

@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn the_vectors_are_found() {
+    fn verdicts_agree_with_the_test_vectors() {
         let names = ["a", "b", "c", "d", "e"];
         let compared = of_files(&vectors(0, &names), &vectors(1, &names)).unwrap();
         assert_eq!(compared.groups, ["bench"]);
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_ratio_there_is_a_difference() {
+    fn medians_without_a_ratio_are_compared_by_difference() {
         let old: String = (-2..=3).map(|it| format!("old,{it}.000000\n")).collect();
         let new: String = (0..=6).map(|it| format!("new,{it}.000000\n")).collect();
         let table = file(&format!("bench,seconds\n{old}{new}"));
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn a_family_of_intervals_is_wider() {
+    fn intervals_of_a_family_are_wider() {
         let names = ["a", "b"];
         let [old, new] = [0, 1].map(|side| file(&vectors(side, &names)));
         let tables = MedianTables::Tables([&old, &new]);
@@ -496,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outlier_counts_and_is_reported() {
+    fn an_outlier_is_used_and_reported() {
         let new = "1.00000\n1.00001\n1.00002\n1.00003\n1.00004\n9.00000\n";
         let old = "1.00000\n1.00001\n1.00002\n1.00003\n1.00004\n1.00005\n";
         let compared = of_files(&format!("s\n{old}"), &format!("s\n{new}")).unwrap();

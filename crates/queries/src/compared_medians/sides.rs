@@ -519,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn names_without_a_text_in_common_tell_no_groups_apart() {
+    fn a_column_without_common_texts_does_not_form_groups() {
         let old = "host,bench,s\nred,a,1\nred,b,2\n";
         let new = "host,bench,s\nblue,a,1\nblue,b,2\n";
         let compared = of_files(old, new).unwrap();
@@ -586,7 +586,7 @@ mod tests {
     }
 
     #[test]
-    fn some_calls_of_both_sides_are_reported() {
+    fn calls_on_both_sides_are_reported() {
         let rows = (1..=5).map(|at| {
             let (call, value) = if at < 3 { (at, 5) } else { (at + 9, 6) };
             format!("1 {at} 5 | {at}\n2 {at} {value} | {call}\n")

@@ -251,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_set_has_what_was_put_in() {
+    fn a_set_has_the_added_causes_in_order() {
         let mut set = union([3, 64, 200, 3].into_iter().map(Causes::one));
         assert_eq!(set.iter().collect::<Vec<_>>(), [3, 64, 200]);
         set.add(&Causes::one(1));

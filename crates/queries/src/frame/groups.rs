@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn replicates_are_together_and_absent_rows_are_in_each_group_of_their_point() {
+    fn replicates_form_a_group_and_absent_rows_join_all_groups_of_their_point() {
         let expected = [
             "a fast: 0.11 0.12 / 0",
             "a slow: 100.1 100.2 / 0",
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_one_call_are_not_the_same_measurements() {
+    fn different_rows_of_one_call_are_different_measurements() {
         let frame = frame("n name@0* s@0*\n 1 fast 5 | 1\n 1 slow 9 | 1\n 2 fast 5 | 1");
         let groups = frame.groups();
         let measured = groups.iter().map(|group| group.sides[0].measured(2));
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_without_calls_are_measurements_each() {
+    fn each_row_without_a_call_is_a_measurement() {
         assert_eq!(words(&frame("n s@0\n 1 5\n 1 5\n 1 -"), "s"), ["1: 5 5 / 0"]);
         let measured = frame("n s@0\n 1 5\n 1 5").groups()[0].sides[0].measured(1).calls;
         assert!(measured.is_empty());

@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn all_columns_are_printed_in_their_order_and_facts_where_they_are_known() {
+    fn all_columns_are_printed_in_order_and_unknown_facts_are_empty() {
         let mut frame = frame("n s@0\n 1 2 | 1\n 2 - | failed 2\n 3 - | excluded");
         let origin = RowOrigin {
             host: Some("red".into()),
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn attesters_are_there_if_they_are_asked_for() {
+    fn attesters_are_printed_on_request() {
         let mut frame = frame("n s@0\n 1 2 | 1");
         assert!(!json(&frame, &frame.rows[0]).contains("attested"));
         let columns = csv(&frame, &frame.rows[0]).split(',').count();
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_a_table_has_are_told_apart() {
+    fn row_columns_avoid_the_names_of_a_table() {
         assert_eq!(row_column_name("call", &["n"]), "call");
         let names = ["call", "call (of the row)"];
         assert_eq!(row_column_name("call", &names), "call (of the row) (of the row)");

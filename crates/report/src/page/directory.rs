@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_another_names_nothing_but_copies() {
+    fn a_foreign_list_can_name_only_copies() {
         let is_own = |path: &str| {
             MadeEntry { path: path.to_owned(), contents: Digest::hash_bytes(b"") }.is_own()
         };

@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_text_changes_the_direction_of_others() {
+    fn characters_that_change_the_text_direction_are_replaced() {
         let json = json_of(&["a\u{202e}b", "\u{2066}c", "שלום", "é"]).unwrap();
         let shown: Vec<String> = serde_json::from_slice(&json).unwrap();
         assert_eq!(shown, ["a\u{fffd}b", "\u{fffd}c", "שלום", "é"]);
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn the_script_makes_no_markup_of_texts() {
+    fn the_script_never_inserts_text_as_markup() {
         for part in SCRIPT {
             for way in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("] {
                 assert!(!part.contains(way), "{way}");

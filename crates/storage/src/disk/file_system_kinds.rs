@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_each_kind_one_thing_is_known() {
+    fn each_kind_of_file_system_is_listed_once() {
         let mut numbers: Vec<u32> = KINDS.iter().map(|kind| kind.0).collect();
         numbers.sort_unstable();
         numbers.dedup();

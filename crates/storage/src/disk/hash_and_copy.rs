@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn one_thread_and_two_come_to_the_same() {
+    fn one_and_two_threads_copy_and_hash_alike() {
         let dir = tempfile::tempdir().unwrap();
         let disk = Disk::open(dir.path()).unwrap();
         let (file, copy) = (dir.path().join("file"), dir.path().join("copy"));

@@ -614,7 +614,7 @@ mod tests {
     }
 
     #[test]
-    fn over_a_network_what_is_known_of_a_name_counts_if_its_directory_says_the_same() {
+    fn over_a_network_a_cached_answer_counts_only_if_the_directory_confirms_it() {
         let (_dir, mut disk, root) = lab();
         let (here, gone) = (root.join("here"), root.join("gone"));
         fs::write(&here, "").unwrap();
@@ -630,7 +630,7 @@ mod tests {
     }
 
     #[test]
-    fn over_a_network_what_was_done_and_reported_as_failed_is_recognised() {
+    fn over_a_network_a_success_that_was_reported_as_failure_is_recognised() {
         let (_dir, mut disk, root) = lab();
         let [own, other, name, free] = ["own", "other", "name", "free"].map(|name| root.join(name));
         fs::write(&own, "own").unwrap();
@@ -663,7 +663,7 @@ mod tests {
     }
 
     #[test]
-    fn over_a_network_a_directory_that_lists_the_same_is_the_same() {
+    fn over_a_network_directories_are_identified_by_their_entries() {
         let (_dir, mut disk, root) = lab();
         disk.put_on_network();
         disk.make_dirs(&root.join("a/b")).unwrap();

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_digits_and_differs_from_any_other() {
+    fn an_id_is_random_hexadecimal_digits() {
         let [one, other] = [(); 2].map(|()| StorageId::random().unwrap());
         assert_ne!(one, other);
         assert_eq!(StorageId::parse(one.as_str()), Some(one.clone()));

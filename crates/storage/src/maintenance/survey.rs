@@ -719,7 +719,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_place_of_the_layout_is_for_one_kind() {
+    fn each_path_of_the_layout_has_one_kind_of_entry() {
         for (name, kind) in [
             ("c_x", Directory),
             ("c_x/commits/0123/abcd", File),

@@ -637,7 +637,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_and_all_in_it_lead_to_the_call() {
+    fn paths_of_a_suspended_call_lead_to_the_call() {
         for file in ["_", "ad48103e4fc7", "a_b_/c"] {
             let name = ResultName { directory: "c_add/567526d1f10f".into(), file: file.into() };
             for place in [name.suspended_place(), name.suspended_work(), name.suspended_state()] {
@@ -648,7 +648,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_call_that_is_not_isolated_is_one_of_its_commit() {
+    fn only_an_unisolated_call_is_indexed_by_its_commit() {
         let version = ComputationVersion::example();
         let inputs = [Digest::hash_bytes(b"1")];
         let commit = "2".repeat(40).parse().unwrap();

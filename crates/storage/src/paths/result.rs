@@ -498,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_the_specifications() {
+    fn names_agree_with_the_specification() {
         let (x, y) = (Digest::hash_bytes(b"17\n"), Digest::hash_bytes(b"5\n"));
         let name = ResultName::new(DIRECTORY, &[x, y], Digits::Short);
         assert_eq!(name.output(1), "c_add/567526d1f10f/01/ad48103e4fc7_5d9474c0309b");
@@ -621,7 +621,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_is_a_name_that_leads_out() {
+    fn a_text_that_leads_out_is_not_a_name() {
         for part in ["..", ".", "", "../a", "a/..", "a//b", "a/", "a\nb"] {
             let texts = [
                 format!("c_add/{part}/00/_"),

@@ -661,7 +661,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_found() {
+    fn links_in_the_storage_are_found() {
         let dir = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink("/proc", dir.path().join("c_far")).unwrap();
         std::os::unix::fs::symlink("nowhere", dir.path().join("c_lost")).unwrap();
@@ -699,7 +699,7 @@ mod tests {
     }
 
     #[test]
-    fn the_greatest_number_is_found() {
+    fn the_search_finds_the_greatest_possible_number() {
         for limit in [0, 1, 54, 99, 100] {
             assert_eq!(most(100, |number| Ok(number <= limit)).unwrap(), limit);
         }
@@ -749,7 +749,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_is_seen() {
+    fn a_moment_without_the_name_is_noticed() {
         let dir = tempfile::tempdir().unwrap();
         let site = ProbeSite::new(dir.path());
         let place = site.fresh();
@@ -795,7 +795,7 @@ mod tests {
     }
 
     #[test]
-    fn a_race_counts_names_without_exactly_one_winner() {
+    fn a_race_counts_names_that_not_exactly_one_process_made() {
         let dir = tempfile::tempdir().unwrap();
         let site = ProbeSite::new(dir.path());
         assert_eq!(race(&site, |_, name| create(site.disk(), name)).unwrap(), 0);

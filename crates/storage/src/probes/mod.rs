@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_not_taken_for_a_missing_ability() {
+    fn a_full_disk_is_not_reported_as_an_unsupported_operation() {
         let (grade, text) = summary(&refused("a", &error(ErrorKind::Unsupported), "no links", "b"));
         assert_eq!(grade, Some(Grade::Broken));
         assert_eq!(text, "cannot link to a: unsupported; no links");

@@ -332,7 +332,7 @@ mod tests {
     use ce_model::probe_diagnosis::Grade;
 
     #[test]
-    fn modes_that_do_not_count_are_reported() {
+    fn modes_without_effect_are_reported() {
         let fine = WriteRights { mode: 0o444, open: false, root: false };
         let text = "the mode of a published file is 444; ".to_owned();
         assert_eq!(summary(&diagnose_seal(fine)), (None, text));

@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_coarse_grain_is_found_and_told() {
+    fn coarse_time_stamps_are_found_and_reported() {
         let tick = Some(Duration::from_millis(4));
         assert_eq!(grain(UNEVEN), Some(1));
         assert_eq!(grain(UNEVEN / 1000 * 1000), Some(1000));

@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_differ_in_a_line_and_others_in_a_byte() {
+    fn a_difference_has_its_byte_and_in_texts_its_line() {
         let found = difference(b"a\nbcd\ne\n", b"a\nbxd\ne\n");
         assert_eq!((found.byte, found.line), (Some(4), line(2, Some("bcd"), Some("bxd"))));
         let longer = difference(b"a\n", b"a\nb\n");

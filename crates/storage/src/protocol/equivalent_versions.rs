@@ -608,7 +608,7 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_that_does_not_fit_its_directory_gives_way() {
+    fn a_wrong_owner_of_a_directory_is_replaced() {
         let dir = tempfile::tempdir().unwrap();
         let (commit, tree) = (id("1", '1'), id("a", 'a'));
         let own = version(&commit, &tree, false);
@@ -626,7 +626,7 @@ mod tests {
     }
 
     #[test]
-    fn looking_takes_no_directory() {
+    fn a_reader_claims_no_directory() {
         let dir = tempfile::tempdir().unwrap();
         let (commit, tree) = (id("1", '1'), id("a", 'a'));
         let own = version(&commit, &tree, false);

@@ -222,7 +222,7 @@ mod tests {
     use crate::{Durability, Unrecorded};
 
     #[test]
-    fn a_directory_is_in_use_with_all_in_it_and_nothing_beside_it() {
+    fn a_root_protects_a_directory_and_its_contents_only() {
         let names = ["c_add/123", "t_a/1/00/x"].map(str::to_owned).into();
         let roots = GcRoots { names, ..GcRoots::default() };
         for used in ["c_add/123", "c_add/123/00/a_b", "t_a/1/00/x"] {
@@ -245,7 +245,7 @@ mod tests {
     const LATE: [fn(&mut Disk); 2] = [Disk::put_on_network, Disk::put_on_unknown];
 
     #[test]
-    fn half_a_name_does_not_spoil_the_next_one() {
+    fn a_truncated_name_does_not_spoil_the_next_one() {
         let dir = tempfile::tempdir().unwrap();
         let open = || Storage::open(dir.path(), Unrecorded::Adopt, Durability::Unsynced).unwrap();
         let (run, other) = (open(), open());

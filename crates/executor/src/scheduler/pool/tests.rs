@@ -78,7 +78,7 @@ fn other(pool: &mut WorkerPool, now: Duration) -> PoolAction {
 }
 
 #[test]
-fn workers_are_submitted_as_others_say_hello() {
+fn more_workers_are_submitted_as_earlier_ones_report() {
     let mut pool = pool(5, 2, 9);
     let request = submits(&mut pool, s(0), 1);
     assert_eq!((request.workers, &request.resources), (2, &cpus(1)));
@@ -128,7 +128,7 @@ fn a_scheduler_without_arrays_gets_one_worker_at_a_time() {
 }
 
 #[test]
-fn classes_share_the_workers() {
+fn classes_of_resources_share_the_workers() {
     let mut pool = WorkerPool::new(KIND, &settings(10, 4));
     let classes = [(cpus(1), demand(100, 0)), (cpus(8), demand(1, 0)), (cpus(9), demand(0, 3))];
     pool.set_demand(s(0), &classes.into());
@@ -140,7 +140,7 @@ fn classes_share_the_workers() {
 }
 
 #[test]
-fn a_failed_submission_is_looked_for_before_the_next_one() {
+fn a_failed_submission_is_searched_before_the_next_one() {
     for is_there in [true, false] {
         let mut pool = pool(3, 3, 9);
         submits(&mut pool, s(0), 1);
@@ -216,7 +216,7 @@ fn failed_starts_in_a_row_stop_submissions() {
 }
 
 #[test]
-fn a_job_that_is_forgotten_is_given_up_late() {
+fn a_job_that_the_scheduler_forgot_is_given_up_late() {
     let mut pool = pool(2, 2, 2);
     submits(&mut pool, s(0), 1);
     pool.submitted(s(0), &token(1), &Ok(()));
@@ -384,7 +384,7 @@ fn a_run_ends_after_ten_minutes_if_its_user_may_submit_no_job() {
 }
 
 #[test]
-fn a_refusal_beside_workers_ends_nothing() {
+fn a_refused_submission_does_not_end_a_run_that_has_workers() {
     let mut pool = pool(9, 1, 9);
     submits(&mut pool, s(0), 1);
     pool.submitted(s(0), &token(1), &Ok(()));
@@ -550,7 +550,7 @@ impl World {
 }
 
 #[test]
-fn in_any_world_the_limits_hold_and_all_is_done() {
+fn a_random_scheduler_keeps_the_limits_and_completes_all_calls() {
     for seed in 0..300 {
         let mut world = World::new(seed * 7919 + 1, 10);
         let mut steps = 0;
@@ -576,7 +576,7 @@ fn in_any_world_the_limits_hold_and_all_is_done() {
 }
 
 #[test]
-fn in_a_world_where_nothing_starts_submissions_end() {
+fn submissions_end_if_no_worker_ever_starts() {
     for seed in 0..100 {
         let mut world = World::new(seed * 104_729 + 1, 100);
         world.tickets = 1000;
@@ -597,7 +597,7 @@ fn in_a_world_where_nothing_starts_submissions_end() {
 }
 
 #[test]
-fn questions_get_rarer_while_nothing_changes() {
+fn queries_become_rarer_while_nothing_changes() {
     let mut polling = Polling::new(s(2));
     let (mut now, mut waits) = (s(0), Vec::new());
     for _ in 0..8 {
@@ -618,7 +618,7 @@ fn questions_get_rarer_while_nothing_changes() {
 }
 
 #[test]
-fn a_submission_makes_the_next_question_sooner_but_never_too_soon() {
+fn a_submission_brings_the_next_query_forward_but_keeps_a_minimum_pause() {
     let mut polling = Polling::new(s(2));
     polling.hurry(s(7));
     assert_eq!(polling.next(), Some(s(9)));
@@ -660,7 +660,7 @@ fn come_and_go(class: &mut WorkerClass, answered: u64, running: u64) -> Option<S
 }
 
 #[test]
-fn workers_that_execute_nothing_stop_it_in_spite_of_their_hello() {
+fn workers_that_execute_nothing_stop_a_class() {
     let mut class = class(9, 0, 1);
     for answered in 1..20 {
         assert_eq!(come_and_go(&mut class, answered, 0), None, "short calls are executed");
@@ -679,7 +679,7 @@ fn lack(class: &WorkerClass, has: u32) -> Option<u32> {
 }
 
 #[test]
-fn a_class_lacks_workers_for_what_is_queued() {
+fn a_class_lacks_workers_for_its_queued_calls() {
     assert_eq!(lack(&class(10, 0, 1), 0), Some(10));
     assert_eq!(lack(&class(10, 4, 1), 4), Some(10));
     assert_eq!(lack(&class(10, 4, 1), 14), None);
@@ -690,7 +690,7 @@ fn a_class_lacks_workers_for_what_is_queued() {
 }
 
 #[test]
-fn failures_in_a_row_stop_it_until_a_hello() {
+fn failures_in_a_row_stop_a_class_until_a_worker_reports() {
     let mut class = class(9, 0, 1);
     let told: Vec<_> = (1..=6).filter_map(|at| class.failed(format!("failure {at}"))).collect();
     assert_eq!(told, ["no more workers are submitted: failure 3; failure 4; failure 5"]);
