@@ -18,7 +18,7 @@ fn lab() -> Lab {
 }
 
 #[test]
-fn an_option_that_there_is_not_is_refused() {
+fn an_unknown_option_is_refused() {
     // An option before it would be told of, too.
     let lab = lab().isolated();
     lab.ce_run(&["--nonsense"]).exit(2).complains("run/arguments/option.err");
@@ -29,7 +29,7 @@ fn an_option_that_there_is_not_is_refused() {
 }
 
 #[test]
-fn the_number_of_inputs_is_stated_in_fitting_words() {
+fn the_number_of_inputs_is_stated_in_singular_or_plural() {
     let lab = Lab::task("Inputs: 'x'\n(add INPUT('x') INPUT('x'))[0]").commit();
     let ran = lab.run("ce-run", &["../storage", "../data/x", "../data/x"]).exit(2);
     let ran = ran.says("the task task takes 1 input (x), and 2 are given\n");
@@ -47,14 +47,14 @@ fn the_number_of_inputs_is_stated_in_fitting_words() {
 }
 
 #[test]
-fn help_tells_of_every_option_and_of_the_exit_codes() {
+fn help_describes_every_option_and_exit_code() {
     let lab = lab();
     let help = lab.run("ce-run", &["--help"]).exit(0).prints("run/arguments/help.txt").stdout;
     assert!(help.contains("Exit codes"));
 }
 
 #[test]
-fn the_number_of_inputs_must_be_the_tasks() {
+fn a_wrong_number_of_inputs_is_refused() {
     let lab = lab();
     lab.run("ce-run", &["../storage", "../data/x"]).exit(2).complains("run/arguments/too-few.err");
     let inputs = ["../storage", "../data/x", "../data/x", "../data/x"];
@@ -63,7 +63,7 @@ fn the_number_of_inputs_must_be_the_tasks() {
 }
 
 #[test]
-fn an_input_must_be_there_to_be_read() {
+fn a_missing_input_is_refused() {
     let lab = lab();
     lab.run("ce-run", &["../storage", "../data/x", "../nowhere"])
         .exit(2)

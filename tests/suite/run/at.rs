@@ -28,7 +28,7 @@ fn ce_run<'a>(lab: &'a Lab, dir: &str, options: &[&str]) -> Ran<'a> {
 }
 
 #[test]
-fn a_commit_gives_what_a_checkout_of_it_gives() {
+fn a_run_at_a_commit_equals_a_run_in_its_checkout() {
     for library in LIBRARIES {
         let lab = Lab::task(TASK).commit_with(library);
         let checked_out = lab.ce_run(&[]).exit(0).called(vec!["add", "mul"]).stdout;
@@ -207,7 +207,7 @@ fn outputs_of_a_finished_job_are_printed_without_reading_its_workflow() {
 }
 
 #[test]
-fn an_id_is_what_it_names_whatever_replaces_it() {
+fn git_replace_does_not_change_the_object_of_an_id() {
     let lab = Lab::task(TASK).commit();
     let first = lab.ce_run(&["--at", "HEAD"]).exit(0).called(vec!["add", "mul"]).stdout;
     fs::remove_dir_all(lab.path("storage")).unwrap();
@@ -238,7 +238,7 @@ fn a_finished_job_is_found_for_a_clean_work_tree() {
 }
 
 #[test]
-fn a_computation_that_a_partial_clone_lacks_is_told_before_anything_is_executed() {
+fn a_computation_missing_in_a_partial_clone_is_reported_first() {
     let lab = Lab::task("Inputs: 'x'\n(add (mul INPUT('x') INPUT('x'))[0] INPUT('x'))[0]");
     let exec = fs::read_to_string(lab.path("task/computations/add/exec")).unwrap();
     let lab = lab.file("computations/add/exec", exec + &"# long\n".repeat(500)).commit();

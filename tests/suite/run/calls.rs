@@ -191,7 +191,7 @@ fn a_workflow_may_be_a_single_literal() {
 }
 
 #[test]
-fn it_is_all_the_same_which_repository_holds_the_computations() {
+fn the_repository_of_the_computations_does_not_matter() {
     for library in [Library::Plain, Library::Submodule, Library::Submodules] {
         let lab = Lab::task(SHARED).commit_with(library);
         let name = format!("run/{library:?}.txt").to_lowercase();
@@ -212,7 +212,7 @@ fn a_commit_of_the_task_alone_costs_nothing_if_the_library_is_a_submodule() {
 }
 
 #[test]
-fn another_commit_of_a_computation_is_another_computation() {
+fn another_commit_of_a_computation_executes_its_calls_again() {
     let lab = Lab::task(SHARED).commit();
     lab.ce_run(&[]).exit(0).called(vec!["add", "mul"]);
     let lab = lab.computation("mul", "a b", "product", r#"echo 1 >"$3""#).commit_again();

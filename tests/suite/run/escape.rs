@@ -99,7 +99,7 @@ fn an_escaped_process_cannot_change_the_log_of_a_failure() {
 }
 
 #[test]
-fn a_member_of_the_group_whose_parent_has_escaped_holds_nothing_up() {
+fn a_group_member_of_an_escaped_parent_does_not_block_the_run() {
     let script = r#"
         mkfifo left
         sh -c 'cat "$LAB_WAIT" & exec setsid sh -c "echo >left; exec cat \"\$LAB_WAIT\""' &
@@ -161,7 +161,7 @@ fn an_output_without_other_writers_is_published_without_a_copy() {
 }
 
 #[test]
-fn children_from_before_are_left_alone_and_what_is_published_then_is_a_copy() {
+fn children_from_before_the_run_stay_and_force_copies_of_outputs() {
     let lab = inode();
     let (meet, wait) = (lab.path("meet"), lab.path("wait"));
     let (fifo, never) = (Fifo::new(&meet), Never::new(wait));

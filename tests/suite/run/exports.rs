@@ -98,7 +98,7 @@ fn another_branch_may_be_checked_out_while_a_run_goes_on() {
 }
 
 #[test]
-fn a_dirty_run_executes_what_it_has_loaded_or_nothing() {
+fn a_dirty_run_executes_the_loaded_files_or_nothing() {
     let lab = lab().commit();
     let lab = lab.file("computations/other/word", "dirty\n").file("computations/code/note", "");
     let (code, told) = meanwhile(&lab, &["-j1", "--dirty"], CHANGES[0]);
@@ -176,7 +176,7 @@ fn files_left_beside_the_code_are_gone_after_the_run() {
 }
 
 #[test]
-fn an_exec_that_is_elsewhere_is_refused() {
+fn an_exec_that_links_outside_is_refused() {
     for library in [Library::Plain, Library::Submodule, Library::Submodules] {
         for target in ["../add/exec", "../../notes", "LAB/data/program"] {
             let lab = Lab::task("Inputs: 'x', 'y'\n(mul INPUT('x') INPUT('y'))[0]");

@@ -66,7 +66,7 @@ fn running_calls_are_completed() {
 }
 
 #[test]
-fn a_failed_call_is_tried_again_as_often_as_is_asked_before_anything_stops() {
+fn retries_come_before_fail_fast_stops_the_run() {
     let lab = Lab::task("Inputs: 'x', 'y'\n(bad (mul INPUT('x') INPUT('y'))[0] INPUT('x'))[0]")
         .computation("bad", "a b", "none", "exit 3")
         .commit();
@@ -75,7 +75,7 @@ fn a_failed_call_is_tried_again_as_often_as_is_asked_before_anything_stops() {
 }
 
 #[test]
-fn workers_begin_nothing_that_waits_when_a_call_fails() {
+fn workers_begin_no_waiting_call_after_a_failure() {
     // `wide` needs what `mul` has, which goes on until `wide` was withdrawn.
     let workflow = "(add (add (mul INPUT('x') INPUT('y'))[0] (bad INPUT('x') INPUT('y'))[0])[0] (wide INPUT('x') INPUT('y'))[0])[0]";
     let lab = lab(workflow, "\"outcome\":\"not_started\"")

@@ -38,39 +38,39 @@ fn fails(name: &str, lab: &Lab) {
 }
 
 #[test]
-fn an_exit_status_other_than_zero() {
+fn an_exit_status_other_than_zero_fails_the_call() {
     let lab = lab(r#"echo 1 >"$2"; echo 2 >"$3"; echo working; echo 'no luck' >&2; exit 3"#);
     fails("status", &lab);
     lab.ce_run(&[]).exit(1).prints("run/failures/status-again.txt");
 }
 
 #[test]
-fn a_signal() {
+fn a_signal_fails_the_call() {
     fails("signal", &lab(r#"echo 1 >"$2"; echo 2 >"$3"; kill -9 $$"#));
 }
 
 #[test]
-fn an_output_that_is_not_made() {
+fn an_output_that_is_not_made_fails_the_call() {
     fails("no-output", &lab(r#"echo 1 >"$2""#));
 }
 
 #[test]
-fn an_output_that_is_a_directory() {
+fn an_output_that_is_a_directory_fails_the_call() {
     fails("directory", &lab(r#"echo 1 >"$2"; mkdir "$3""#));
 }
 
 #[test]
-fn an_output_that_is_a_symbolic_link() {
+fn an_output_that_is_a_symbolic_link_fails_the_call() {
     fails("link", &lab(r#"echo 1 >"$2"; ln -s "$1" "$3""#));
 }
 
 #[test]
-fn an_output_that_is_a_pipe() {
+fn an_output_that_is_a_pipe_fails_the_call() {
     fails("pipe", &lab(r#"echo 1 >"$2"; mkfifo "$3""#));
 }
 
 #[test]
-fn an_interpreter_that_is_not_installed() {
+fn an_interpreter_that_is_not_installed_fails_the_call() {
     let lab = Lab::task(TASK).computation("bad", "a", "one two", "");
     let lab = lab.file("computations/bad/exec", "#!/no/such/interpreter\n").commit();
     fails("interpreter", &lab);

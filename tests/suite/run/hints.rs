@@ -58,7 +58,7 @@ fn complaint(line: &str) -> String {
 }
 
 #[test]
-fn a_carriage_return_ends_the_first_line() {
+fn a_carriage_return_in_the_first_line_has_a_hint() {
     let exec = |text: &str| task("").file("computations/make/exec", text);
     for text in ["#!/bin/sh\r\ncp \"$1\" \"$2\"\r\n", "#!/usr/bin/env sh\r\n", "#!/bin/sh -e\r\n"] {
         same(
@@ -77,7 +77,7 @@ fn a_carriage_return_ends_the_first_line() {
 }
 
 #[test]
-fn an_interpreter_is_on_no_part_of_this_host() {
+fn a_missing_interpreter_has_a_hint() {
     same(
         || task("").file("computations/make/exec", "#!/no/such/python -u\n"),
         "the first line of exec names /no/such/python, which is not installed here",
@@ -97,7 +97,7 @@ fn an_interpreter_is_on_no_part_of_this_host() {
 }
 
 #[test]
-fn an_interpreter_is_in_a_virtual_environment() {
+fn an_interpreter_in_a_virtual_environment_has_a_hint() {
     let lab = task("").isolated();
     let at = |name: &str| lab.path("data").join(name);
     for dir in ["venv/bin", "venv/lib", "base/bin", "base/lib"] {
@@ -122,7 +122,7 @@ fn an_interpreter_is_in_a_virtual_environment() {
 }
 
 #[test]
-fn a_program_is_not_in_the_path() {
+fn a_program_outside_the_path_has_a_hint() {
     let exec = || task("").file("computations/make/exec", "#!/usr/bin/env no-tool\n");
     let isolated = "no-tool is not in the PATH of a sandbox, /usr/local/bin:/usr/bin:/bin; install it \
                     there, or name it by its path";
@@ -143,7 +143,7 @@ fn a_program_is_not_in_the_path() {
 }
 
 #[test]
-fn a_package_is_not_installed() {
+fn a_missing_package_has_a_hint() {
     for (line, name, mend, grant) in [
         (
             "ModuleNotFoundError: No module named 'numpy'",
@@ -175,7 +175,7 @@ fn a_package_is_not_installed() {
 }
 
 #[test]
-fn python_and_perl_word_it_so() {
+fn messages_of_python_and_perl_are_recognised() {
     for (program, arguments, name) in [
         ("/usr/bin/python3", "-c 'import no_such.module'", "no_such"),
         ("/usr/bin/python3", "-m no_such", "no_such"),
@@ -219,7 +219,7 @@ fn a_failed_download_without_network_has_a_hint() {
 }
 
 #[test]
-fn a_link_leads_out_of_the_computation() {
+fn a_link_out_of_the_computation_has_a_hint() {
     let script = r#"cat "$(dirname "$0")/lib/common.txt" >"$2""#;
     let out = || task(script).link("computations/make/lib/common.txt", "../../common.txt");
     same(
@@ -242,7 +242,7 @@ fn a_link_leads_out_of_the_computation() {
 }
 
 #[test]
-fn an_output_was_written_elsewhere() {
+fn an_output_written_elsewhere_has_a_hint() {
     let path = "the path of output 00 (words), which is argument 2 of exec";
     let left = |name: &str| {
         format!(
@@ -267,7 +267,7 @@ fn an_output_was_written_elsewhere() {
 }
 
 #[test]
-fn a_directory_is_declared_with_a_slash_and_exists_when_exec_starts() {
+fn an_undeclared_or_recreated_output_directory_has_a_hint() {
     same(
         || task(r#"mkdir "$2""#),
         "it is a directory; if it should be one, write \"words/\" in computations/make/outputs: it exists when \

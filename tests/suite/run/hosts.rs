@@ -182,7 +182,7 @@ fn runs_on_several_hosts_execute_each_call_once_and_say_for_whom_they_wait() {
 }
 
 #[test]
-fn hosts_of_the_same_name_leave_alone_what_is_the_others() {
+fn hosts_of_the_same_name_leave_files_of_each_other_alone() {
     let Some(lab) = lab() else { return };
     for (at, name) in ["same.a", "same.b"].into_iter().enumerate() {
         fs::write(lab.path(&format!("boot-{name}")), format!("0000000{at}-0000\n")).unwrap();
@@ -273,7 +273,7 @@ fn lease(lab: &Lab) -> Option<String> {
 }
 
 #[test]
-fn a_run_that_was_stopped_for_too_long_and_is_first_all_the_same_takes_no_lease_away() {
+fn a_run_that_was_stopped_for_too_long_does_not_break_a_lease() {
     for hosts in [["first", "second"], ["here", "second"]] {
         let Some(lab) = lab() else { return };
         let [first, second] = stopped_and_replaced(&lab, hosts);
@@ -289,7 +289,7 @@ fn a_run_that_was_stopped_for_too_long_and_is_first_all_the_same_takes_no_lease_
 }
 
 #[test]
-fn a_run_that_was_stopped_for_too_long_uses_what_another_has_published() {
+fn a_run_that_was_stopped_for_too_long_uses_results_of_another() {
     for hosts in [["first", "second"], ["here", "second"]] {
         let Some(lab) = lab() else { return };
         let [first, second] = stopped_and_replaced(&lab, hosts);

@@ -90,7 +90,7 @@ fn verify_reads_files_in_spite_of_the_cache() {
 }
 
 #[test]
-fn a_file_of_the_same_size_and_time_is_another_one() {
+fn another_file_of_the_same_size_and_time_is_read() {
     let lab = lab();
     let path = lab.path("data/x");
     let lie = lie(&lab, &path);
@@ -106,7 +106,7 @@ fn a_file_of_the_same_size_and_time_is_another_one() {
 }
 
 #[test]
-fn a_cache_that_cannot_be_written_disturbs_nobody() {
+fn an_unwritable_cache_does_not_matter() {
     let lab = lab();
     let silent = lab.ce_run(&["-n"]).exit(3).stderr;
     for place in ["/dev/null/cache", "relative", ""] {

@@ -83,7 +83,7 @@ fn only_calls_that_had_begun_are_interrupted() {
 }
 
 #[test]
-fn json_tells_of_an_interruption() {
+fn json_reports_an_interruption() {
     let lab = lab("");
     let (running, processes, _never) = waiting(&lab, &["--json", "-j1"]);
     running.signal(Signal::INT);
@@ -123,7 +123,7 @@ fn the_result_of_a_call_that_ends_well_after_a_signal_is_kept() {
 }
 
 #[test]
-fn a_run_that_is_killed_is_cleared_away_by_the_next() {
+fn leftovers_of_a_killed_run_are_removed_by_the_next() {
     let lab = lab("");
     let (running, processes, never) = waiting(&lab, &["-j1"]);
     kill_process_group(running.pid, Signal::KILL).unwrap();

@@ -18,7 +18,7 @@ fn making(output: &str, script: &str) -> Lab {
 }
 
 #[test]
-fn an_output_that_is_hashed_for_hours_is_over_time() {
+fn hashing_an_output_counts_towards_the_time_limit() {
     for (output, script) in [
         ("b", r#"truncate -s 2T "$2""#),
         // It is copied.
@@ -34,7 +34,7 @@ fn an_output_that_is_hashed_for_hours_is_over_time() {
 }
 
 #[test]
-fn of_a_log_that_would_be_copied_for_hours_the_end_is_kept() {
+fn only_the_end_of_a_huge_log_is_kept() {
     // Its outputs are published as copies, and so is its log.
     let script = r#"cp "$1" "$2"; truncate -s 2T /proc/self/fd/1"#;
     let lab = making("b", script).file("computations/make/access", "network\n").commit_again();
@@ -89,7 +89,7 @@ fn limited(lab: &Lab) -> Ran<'_> {
 }
 
 #[test]
-fn a_file_that_may_not_be_larger_is_an_error_of_ours_and_a_signal_for_exec() {
+fn a_file_size_limit_is_an_error_of_the_run_and_a_signal_for_exec() {
     let lab = making("b", r#"exec dd if=/dev/zero of="$2" bs=1k count=200 2>/dev/null"#);
     limited(&lab).exit(1).says("it was killed by signal 25");
     fs::write(lab.path("data/x"), vec![b'x'; 200 << 10]).unwrap();

@@ -62,7 +62,7 @@ fn the_value_of_a_pointer_is_its_object() {
 }
 
 #[test]
-fn an_object_that_is_checked_out_is_the_value_and_no_change() {
+fn a_checked_out_object_is_the_value_and_unchanged() {
     for text in VALUES {
         let lab = lab(text).file("data/in.csv", LARGE);
         lab.ce_run(&[]).exit(0).says("job output 00");
@@ -73,7 +73,7 @@ fn an_object_that_is_checked_out_is_the_value_and_no_change() {
 }
 
 #[test]
-fn a_pointer_that_no_attribute_gives_to_lfs_is_a_text() {
+fn a_pointer_without_the_lfs_attribute_is_a_plain_text() {
     for attributes in ["", "*.csv filter=lfs\ndata/*.csv -filter\n", "*.tsv filter=lfs\n"] {
         let lab = lab(VALUES[0]).file(".gitattributes", attributes).commit_again();
         lab.ce_run(&[]).exit(0);
@@ -143,7 +143,7 @@ fn draft_output(lab: &Lab) -> String {
 
 /// The commit has the same pointer, and another value.
 #[test]
-fn attributes_that_change_what_a_pointer_stands_for_are_a_change() {
+fn changed_lfs_attributes_are_an_uncommitted_change() {
     let lab = lab(VALUES[0]);
     fetch(&lab, LARGE);
     let lab = lab.file("data/.gitattributes", "*.csv !filter\n");

@@ -93,7 +93,7 @@ fn exhausted_inodes_are_reported_once_and_results_that_fit_are_kept() {
 }
 
 #[test]
-fn a_read_only_storage_serves_what_it_has_and_tells_what_it_has_not() {
+fn a_read_only_storage_serves_its_results_and_reports_missing_ones() {
     let lab = lab();
     lab.ce_run(&["--no-sync"]).exit(0);
     let read_only = "mount --bind ../storage ../storage && \
@@ -163,7 +163,7 @@ fn mode(lab: &Lab, mode: &str, name: &str) {
 }
 
 #[test]
-fn a_part_of_the_storage_that_may_not_be_written_holds_nothing_else_up() {
+fn a_read_only_part_of_the_storage_does_not_block_other_calls() {
     let lab = lab();
     let Some(user) = lab.plain_user() else { return };
     for call in ["c_part3", "c_part4"] {
@@ -178,7 +178,7 @@ fn a_part_of_the_storage_that_may_not_be_written_holds_nothing_else_up() {
 }
 
 #[test]
-fn a_record_that_may_not_be_read_holds_nothing_else_up() {
+fn an_unreadable_record_does_not_block_other_calls() {
     let lab = lab();
     let Some(user) = lab.plain_user() else { return };
     lab.ce_run(&["--no-sync"]).exit(0);
@@ -229,7 +229,7 @@ fn a_storage_whose_path_is_too_long_is_reported_and_shorter_ones_are_used() {
 }
 
 #[test]
-fn a_call_of_a_hundred_inputs_is_at_home_in_a_deep_storage() {
+fn a_call_of_a_hundred_inputs_fits_a_deep_storage() {
     let inputs: String = (0..100).map(|number| format!("i{number} ")).collect();
     let task = format!("Inputs: 'x'\n(many{})[0]", " INPUT('x')".repeat(100));
     let script = r#"shift 99; cat "$1" >"$2""#;

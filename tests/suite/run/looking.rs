@@ -80,7 +80,7 @@ fn nothing_was_started(lab: &Lab, by: &str) {
 }
 
 #[test]
-fn looking_starts_nothing() {
+fn a_dry_run_starts_no_program() {
     for library in [Library::Plain, Library::Submodule] {
         let lab = Lab::task(TASK).commit_with(library);
         let lab = lab.file("workflow/inputs/01-y/value", "x\n");

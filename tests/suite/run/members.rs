@@ -25,7 +25,7 @@ fn complaint(ran: &Ran<'_>) -> String {
 }
 
 #[test]
-fn a_call_that_reads_a_member_is_a_hit_when_others_change() {
+fn a_call_that_reads_a_member_is_reused_when_other_members_change() {
     let lab = lab("all/a");
     lab.ce_run(&[]).exit(0).called(vec!["split", "count"]);
     fs::write(lab.path("data/x"), "a\nc\nd\n").unwrap();
@@ -63,7 +63,7 @@ fn a_member_that_is_not_there_is_an_error_of_the_call() {
 }
 
 #[test]
-fn members_of_inputs_and_of_literals_are_read_and_may_be_what_a_task_passes_up() {
+fn members_of_inputs_and_literals_may_be_outputs_of_a_task() {
     let lab = Lab::task("Inputs: 'd'\nMEMBER('sub' INPUT('d'))").commit();
     fs::remove_file(lab.path("data/d")).unwrap();
     fs::create_dir_all(lab.path("data/d/sub")).unwrap();

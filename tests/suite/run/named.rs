@@ -60,7 +60,7 @@ fn a_text_is_stored_as_a_file_with_a_newline() {
 }
 
 #[test]
-fn every_command_that_takes_inputs_takes_them_by_name() {
+fn every_command_with_inputs_accepts_them_by_name() {
     let lab = lab();
     output(&lab, &["../storage", "-px=7", "-py=2"]);
     let given = ["../storage", "y=../data/y", "-px=7"];

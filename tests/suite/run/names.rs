@@ -55,7 +55,7 @@ fn a_name_shows_all_inputs_and_goes_on_in_a_directory_after_the_19th() {
 }
 
 #[test]
-fn a_hundred_inputs_are_as_many_as_there_can_be() {
+fn a_call_has_at_most_a_hundred_inputs() {
     let lab = many(100);
     lab.ce_run(&[]).exit(0).called(vec!["join"]);
     lab.ce_run(&[]).exit(0).called(vec![]);
@@ -124,7 +124,7 @@ fn a_colliding_name_overwrites_nothing() {
 }
 
 #[test]
-fn any_number_of_jobs_prints_and_leaves_the_same() {
+fn the_number_of_jobs_changes_neither_output_nor_storage() {
     let text = "Inputs: 'x', 'y', 'z'
         (add (divmod (add (mul INPUT('x') INPUT('x'))[0] (mul INPUT('y') INPUT('z'))[0])[0]
                      (add INPUT('y') INPUT('z'))[0])[01, 00])[0]";

@@ -53,12 +53,12 @@ fn json_has_a_line_for_each_event() {
 }
 
 #[test]
-fn json_tells_of_what_is_missing() {
+fn json_lists_missing_calls() {
     lab().ce_run(&["--json", "-n", "-j1"]).exit(3).prints("run/output/json-missing.txt");
 }
 
 #[test]
-fn json_tells_of_what_failed() {
+fn json_lists_failed_calls() {
     let text = "Inputs: 'x'\n(add (bad INPUT('x'))[0] FILE('tinputs/00/0000000000'))[0]";
     let lab = Lab::task(text).computation("bad", "a", "none", "echo no; exit 7").commit();
     lab.ce_run(&["--json", "-j1"]).exit(1).prints("run/output/json-failed.txt");
@@ -77,7 +77,7 @@ fn json_is_the_same_in_any_order_of_execution_but_for_the_order() {
 }
 
 #[test]
-fn quiet_prints_the_paths_of_the_outputs_and_nothing_else() {
+fn quiet_runs_print_only_the_paths_of_outputs() {
     let lab = lab().with_storage();
     let ran = lab.ce_run(&["-n", "-q"]).exit(3);
     assert_eq!((ran.stdout, ran.stderr), (String::new(), String::new()));
@@ -87,7 +87,7 @@ fn quiet_prints_the_paths_of_the_outputs_and_nothing_else() {
 }
 
 #[test]
-fn quiet_still_tells_of_a_failure() {
+fn quiet_runs_still_report_a_failure() {
     let lab = Lab::task("Inputs: 'x'\n(bad INPUT('x'))[0]")
         .computation("bad", "a", "none", "exit 7")
         .commit();
@@ -96,7 +96,7 @@ fn quiet_still_tells_of_a_failure() {
 }
 
 #[test]
-fn a_reader_who_has_seen_enough_does_not_stop_the_evaluation() {
+fn a_closed_standard_output_does_not_stop_the_evaluation() {
     for options in [&[][..], &["--json"], &["-q"]] {
         let lab = lab();
         let (reader, writer) = pipe().unwrap();
@@ -133,7 +133,7 @@ fn output_that_cannot_be_written_is_reported_after_the_evaluation() {
 }
 
 #[test]
-fn the_tree_of_a_failure_shows_how_far_it_came() {
+fn the_tree_of_a_failed_run_shows_finished_calls() {
     let text = "Inputs: 'x', 'y'
         (add (bad INPUT('x'))[0] (mul INPUT('x') INPUT('y'))[0])[0]";
     let lab = Lab::task(text).computation("bad", "a", "none", "exit 7").commit();

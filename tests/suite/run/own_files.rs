@@ -73,7 +73,7 @@ fn a_finished_job_needs_no_look_at_files_of_its_commit() {
 }
 
 #[test]
-fn a_file_counts_as_the_commit_has_it() {
+fn a_file_is_read_as_committed() {
     let lab = lab();
     output(&lab, &[]);
     let lab = lab.file("sheet.tsv", "other\n").file("defaults/x", "new\n");

@@ -52,7 +52,7 @@ fn a_run_leaves_these_files() {
 }
 
 #[test]
-fn looking_before_and_after_says_what_is_missing() {
+fn a_dry_run_lists_missing_calls_before_and_none_after() {
     let lab = Lab::task(TASK).commit();
     lab.ce_run(&["-n"]).exit(3);
     assert!(!lab.path("storage").exists());
@@ -174,7 +174,7 @@ fn a_copied_or_touched_storage_is_used() {
 }
 
 #[test]
-fn a_spoiled_record_counts_for_nothing() {
+fn a_spoiled_record_is_ignored() {
     for spoiled in ["", "{\"format\": 1", "{\"format\": 1}", "words\n"] {
         let lab = evaluated();
         let record = the_one(&lab, "c_add/", "/record/");
@@ -186,7 +186,7 @@ fn a_spoiled_record_counts_for_nothing() {
 }
 
 #[test]
-fn a_record_of_another_number_of_outputs_counts_for_nothing() {
+fn a_record_of_another_number_of_outputs_is_ignored() {
     for count in [0, 1, 3, 100, 101] {
         let lab = evaluated();
         let name = the_one(&lab, "c_divmod/", "/record/");

@@ -256,7 +256,7 @@ fn the_exit_status_of_exec_counts_and_signals_to_its_children_do_not() {
 }
 
 #[test]
-fn an_exec_that_is_asked_to_end_each_time_is_not_finished() {
+fn an_exec_that_gets_a_signal_in_each_attempt_is_not_finished() {
     let lab = call("kill -TERM $$");
     let ran = lab.ce_run(&[]).exit(3).called(vec!["call"; 2]);
     let ran = ran.says("it was lost: it was killed by signal 15, which compeval had not sent");

@@ -45,7 +45,7 @@ fn tree(mul: &str, add: &str) -> String {
 }
 
 #[test]
-fn a_call_says_what_came_of_it() {
+fn each_line_of_a_call_tells_its_outcome() {
     let lab = lab();
     fs::create_dir_all(lab.path("storage/tinputs")).unwrap();
     let missing = words(&lab, &[]);
@@ -70,7 +70,7 @@ fn an_input_to_be_stored_is_not_shown_as_an_alarm() {
 }
 
 #[test]
-fn colours_are_the_terminals_and_the_users_to_choose() {
+fn terminal_and_environment_decide_about_colours() {
     let lab = lab();
     let run = |variables: &[(&str, &str)]| -> Ran<'_> {
         let mut command = lab.evaluation(&["-n", "--style", "words"]);

@@ -38,7 +38,7 @@ fn evaluated() -> Lab {
 }
 
 #[test]
-fn calls_that_turn_out_to_be_one_are_taken_over_once() {
+fn calls_that_turn_out_to_be_equal_are_taken_over_once() {
     let lab = equal().in_words().commit();
     let first = lab.ce_run(&["--no-sync"]).exit(0).says("3 calls: 3 computed");
     first.called(vec!["add", "add", "mul"]);
@@ -256,7 +256,7 @@ fn trust_in_a_tree_is_not_passed_on() {
 }
 
 #[test]
-fn a_trusted_tree_is_not_believed_strictly() {
+fn a_strict_run_does_not_use_results_of_a_trusted_tree() {
     let lab = trusting();
     lab.ce_run(&["-n", "--strict"]).exit(3);
     lab.ce_run(&["--no-sync"]).exit(0).called(vec![]);

@@ -132,7 +132,7 @@ fn a_literal_that_is_missing_is_reported_with_its_text() {
 }
 
 #[test]
-fn a_file_counts_as_the_commit_has_it() {
+fn a_named_file_is_read_as_committed() {
     let lab = lab();
     assert_eq!(output(&lab, &[]), OF_A);
     let lab = lab.file("sheets/a.tsv", "changed\n").file("sheets/c.tsv", "new\n");

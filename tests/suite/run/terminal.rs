@@ -88,7 +88,7 @@ fn shows(lab: &Lab, options: &[&str], progress: &str) {
 }
 
 #[test]
-fn the_progress_counts_what_is_asked_for() {
+fn the_progress_counts_only_requested_calls() {
     shows(&lab(), &["--only", LABEL], "] 0/1 calls, ");
     let sweep = || {
         let wait = r#"exec 3>"$LAB_MEET"; echo here >&3; cat "$LAB_WAIT"; echo 1 >"$3""#;
@@ -231,7 +231,7 @@ fn the_progress_of_a_check_fits_a_narrow_terminal() {
 }
 
 #[test]
-fn a_sum_comes_after_what_it_sums_up() {
+fn the_summary_comes_last() {
     let lab = lab();
     let mut command = lab.evaluation(&["--no-sync"]);
     lab.finish(command.env("LAB_MEET", "/dev/null").env("LAB_WAIT", "/dev/null")).exit(0);

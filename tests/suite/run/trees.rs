@@ -163,7 +163,7 @@ fn a_commit_may_be_a_revision_and_a_tree_an_output() {
 }
 
 #[test]
-fn the_own_repository_is_read_like_a_submodule() {
+fn the_repository_of_the_task_is_read_like_a_submodule() {
     let lab = Lab::task("Inputs:\n(list TREE('.:data')[00, 01])[00]")
         .computation("list", "dir text", "list", LIST)
         .file("data/file", "one\n")

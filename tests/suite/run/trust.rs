@@ -101,7 +101,7 @@ fn the_environment_can_mark_a_repository_as_safe() {
 }
 
 #[test]
-fn a_repository_says_nothing_of_trust_in_itself() {
+fn a_repository_cannot_mark_itself_as_trusted() {
     let Some((lab, user)) = lab(Library::Plain) else { return };
     for setting in [["safe.directory", "*"], ["core.worktree", "/"], ["core.bare", "true"]] {
         lab.git("task", &["config", setting[0], setting[1]]);

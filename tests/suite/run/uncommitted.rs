@@ -167,7 +167,7 @@ fn linked() -> Lab {
 }
 
 #[test]
-fn the_job_of_a_workflow_with_links_to_what_is_not_committed_is_not_kept() {
+fn the_job_of_a_workflow_with_links_to_uncommitted_files_is_not_kept() {
     for (file, contents) in [("shared/x/value", "y\n"), ("names/y", "x\n")] {
         let lab = linked();
         lab.ce_run(&["-n"]).exit(3);
@@ -187,7 +187,7 @@ fn a_file_that_is_linked_from_outside_is_refused() {
 }
 
 #[test]
-fn the_job_of_a_submodule_that_is_elsewhere_is_not_kept() {
+fn the_job_of_a_submodule_at_another_commit_is_not_kept() {
     for (library, submodule) in
         [(Library::Submodule, "computations"), (Library::Submodules, "computations/mul")]
     {
@@ -269,7 +269,7 @@ fn is_as_committed(lab: &Lab) {
 }
 
 #[test]
-fn a_value_in_a_submodule_that_is_elsewhere_is_a_change() {
+fn a_value_in_a_submodule_at_another_commit_is_a_change() {
     let lab = showing("OWN('lib/x')").file("lib/x", "old\n");
     let library = lab.path("task/lib");
     repository::init(&lab.path("task"));
@@ -336,7 +336,7 @@ fn a_repository_over_files_of_the_task_is_refused() {
 }
 
 #[test]
-fn patterns_that_are_literal_hide_no_change() {
+fn the_setting_for_literal_pathspecs_hides_no_change() {
     let lab = lab(Library::Plain);
     append(&lab.path("task/computations/mul/exec"), "# more\n");
     let mut run = lab.evaluation(&[]);
@@ -408,7 +408,7 @@ fn a_submodule_that_is_removed_is_not_in_a_draft() {
 }
 
 #[test]
-fn a_submodule_that_is_elsewhere_is_read_there_in_a_draft() {
+fn a_draft_reads_a_submodule_at_its_checked_out_commit() {
     for value in OF_LIBRARY {
         let lab = with_library(value);
         let lab = lab.file("lib/src/x", "y\n");

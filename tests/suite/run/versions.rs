@@ -171,7 +171,7 @@ fn a_run_at_another_commit_does_not_wait_for_a_result_that_would_not_serve_it() 
 }
 
 #[test]
-fn a_run_that_trusts_trees_waits_for_one_that_does_so_whether_it_isolates_or_not() {
+fn runs_that_take_over_by_tree_wait_for_each_other() {
     beside(Way::new(false, true), Way::new(false, true), true);
     if is_possible() {
         beside(Way::new(false, true), Way::new(true, true), true);
