@@ -8,7 +8,7 @@ use super::trust::{change, file_of, into_inbox, people, pull, push_as, signed};
 use super::{evaluate, holds, lab, listed, move_to, push, salt};
 
 #[test]
-fn a_call_is_taken_if_as_many_as_required_have_attested_it() {
+fn a_call_is_pulled_if_enough_attesters_agree() {
     let lab = lab();
     people(&lab);
     for who in ["alice", "bob", "nobody", "mallory"] {
@@ -98,7 +98,7 @@ fn a_published_result_can_be_attested_once_by_each_executor() {
 }
 
 #[test]
-fn kinds_of_hosts_that_signers_and_this_storage_name_are_counted() {
+fn kinds_of_hosts_of_attesters_are_counted() {
     let lab = lab();
     people(&lab);
     for (who, kind) in [("alice", "a-one"), ("bob", "a-two"), ("mallory", "vax")] {
@@ -139,7 +139,7 @@ fn kinds_of_hosts_that_signers_and_this_storage_name_are_counted() {
 }
 
 #[test]
-fn nobody_vouches_for_what_others_have_attested() {
+fn attestations_of_others_need_their_own_signature() {
     let lab = signed();
     salt(&lab, "salt\n");
     evaluate(&lab, "bob").exit(0);
@@ -204,7 +204,7 @@ fn a_job_is_not_taken_if_any_of_its_calls_is_revoked() {
 }
 
 #[test]
-fn a_revoked_call_is_not_taken_and_named_where_it_is() {
+fn a_revoked_call_is_not_pulled_and_its_place_is_named() {
     let lab = signed();
     pull(&lab, &[], "before").exit(0);
     let call = file_of(&lab, ["c_twice/", "/00/"]);

@@ -97,7 +97,7 @@ fn results_that_are_away_are_drawn_as_known() {
 }
 
 #[test]
-fn a_missing_output_without_a_marker_is_made_again_without_a_word() {
+fn a_missing_output_without_a_marker_is_made_again_silently() {
     let lab = executed();
     for file in room(&lab, "storage", "c_second", "00") {
         fs::remove_file(file).unwrap();
@@ -107,7 +107,7 @@ fn a_missing_output_without_a_marker_is_made_again_without_a_word() {
 }
 
 #[test]
-fn a_marker_beside_outputs_means_nothing_and_one_without_a_record_is_odd() {
+fn a_marker_is_ignored_beside_outputs_and_odd_without_a_record() {
     let lab = executed();
     for file in room(&lab, "storage", "c_second", "00") {
         let marker = file.replace("/00/", "/away/");
@@ -123,7 +123,7 @@ fn a_marker_beside_outputs_means_nothing_and_one_without_a_record_is_odd() {
 }
 
 #[test]
-fn a_call_that_needs_what_is_away_demands_it_and_what_that_needs() {
+fn a_call_demands_its_inputs_that_are_away_and_their_inputs() {
     let lab = executed();
     let before = lab.results();
     for owner in ["first", "second", "third"] {
@@ -143,7 +143,7 @@ fn a_call_that_needs_what_is_away_demands_it_and_what_that_needs() {
 }
 
 #[test]
-fn only_what_is_needed_is_demanded() {
+fn only_needed_outputs_are_demanded() {
     let lab = executed();
     away(&lab, "storage", "first");
     away(&lab, "storage", "third");
@@ -187,7 +187,7 @@ fn a_differing_recomputation_is_reported_and_set_aside() {
 }
 
 #[test]
-fn the_user_accepts_other_outputs() {
+fn differing_outputs_are_used_with_accept() {
     let lab = executed();
     away(&lab, "storage", "second");
     away(&lab, "storage", "third");
@@ -211,7 +211,7 @@ pub(crate) fn find(lab: &Lab, owner: &str, text: &str) -> String {
 }
 
 #[test]
-fn it_is_explained_what_would_be_executed_again_and_why() {
+fn explain_names_calls_that_would_be_executed_again() {
     let lab = executed();
     away(&lab, "storage", "second");
     away(&lab, "storage", "third");
@@ -226,7 +226,7 @@ fn it_is_explained_what_would_be_executed_again_and_why() {
 }
 
 #[test]
-fn runs_that_demand_the_same_execute_it_once() {
+fn runs_that_demand_the_same_call_execute_it_once() {
     let lab = executed();
     away(&lab, "storage", "second");
     away(&lab, "storage", "third");
@@ -243,7 +243,7 @@ fn runs_that_demand_the_same_execute_it_once() {
 }
 
 #[test]
-fn a_worker_compares_what_it_has_executed_again() {
+fn a_worker_compares_outputs_of_a_repeated_call() {
     let lab = executed();
     let queued = |options: &[&str]| {
         let worker = lab
@@ -285,7 +285,7 @@ impl Spawn for std::process::Command {
 }
 
 #[test]
-fn the_log_says_what_is_away() {
+fn the_log_marks_results_that_are_away() {
     let lab = executed();
     away(&lab, "storage", "third");
     let told = lab.run("ce", &["log", "../storage"]).exit(0);

@@ -48,7 +48,7 @@ fn trees(lab: &Lab) -> Vec<PathBuf> {
 }
 
 #[test]
-fn a_member_of_what_is_away_demands_it() {
+fn a_member_of_an_absent_directory_demands_the_directory() {
     let lab = members();
     // Only the directory says what the member is.
     lab.ce_run(&["-n"]).exit(3).says("make").says("its outputs are away, and needed");
@@ -59,7 +59,7 @@ fn a_member_of_what_is_away_demands_it() {
 }
 
 #[test]
-fn a_directory_that_comes_out_different_is_reported_with_its_first_member() {
+fn a_differing_directory_is_reported_with_its_first_differing_member() {
     let lab = members();
     salt(&lab, "salt\n");
     let told = lab.ce_run(&[]).exit(1).called(vec!["make"]);

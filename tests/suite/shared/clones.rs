@@ -88,7 +88,7 @@ fn odd_or_wrong(lab: &Lab) -> String {
 }
 
 #[test]
-fn a_dry_run_reads_archives_for_what_depends_on_them() {
+fn a_dry_run_reads_archives_that_its_plan_needs() {
     let task = "Inputs: 'x'\n(copy MEMBER('a/b' (make INPUT('x'))[0]))[0]";
     let mut lab = Lab::task(task)
         .computation("make", "a", "tree/", MAKE)

@@ -35,7 +35,7 @@ fn dying<'a>(lab: &'a Lab, arguments: &[&str], at: usize, is_after: bool) -> Opt
 }
 
 #[test]
-fn a_push_that_dies_at_any_call_of_git_is_ended_by_the_next() {
+fn a_push_that_dies_at_any_call_of_git_is_completed_by_the_next() {
     let lab = lab();
     evaluate(&lab, "storage").exit(0);
     repository(&lab, "whole.git");
@@ -61,7 +61,7 @@ fn a_push_that_dies_at_any_call_of_git_is_ended_by_the_next() {
 }
 
 #[test]
-fn a_pull_that_dies_at_any_step_is_ended_by_the_next() {
+fn a_pull_that_dies_at_any_step_is_completed_by_the_next() {
     let lab = lab();
     evaluate(&lab, "storage").exit(0);
     push(&lab, &[], "storage", "results.git").exit(0);
@@ -99,7 +99,7 @@ fn a_pull_that_dies_at_any_step_is_ended_by_the_next() {
 }
 
 #[test]
-fn a_pull_in_parts_that_dies_between_them_is_ended_by_the_next() {
+fn a_pull_that_dies_between_its_parts_is_completed_by_the_next() {
     let lab = lab();
     evaluate(&lab, "storage").exit(0);
     push(&lab, &[], "storage", "results.git").exit(0);

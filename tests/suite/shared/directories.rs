@@ -235,7 +235,7 @@ fn the_limit_holds_for_archives() {
 }
 
 #[test]
-fn a_damaged_directory_stays_here() {
+fn a_damaged_directory_is_not_pushed() {
     let lab = directories();
     lab.ce_run(&[]).exit(0);
     let top = value(&lab, "storage", "c_make").unwrap().join("top");
@@ -247,7 +247,7 @@ fn a_damaged_directory_stays_here() {
 }
 
 #[test]
-fn members_of_directories_go_with_them() {
+fn members_of_directories_are_pushed_with_them() {
     // A directory that the job has, and no call, is there for the job.
     for (node, output, count) in [
         ("(copy MEMBER('a/b' (make INPUT('x'))[0]))[0]", "all/", 2),
@@ -273,7 +273,7 @@ fn members_of_directories_go_with_them() {
 }
 
 #[test]
-fn literals_that_are_directories_go_with_their_job() {
+fn directory_literals_are_pushed_with_their_job() {
     let mut lab = Lab::task("Inputs: 'x'\n(both INPUT('x') FILE('data/tables'))[0]")
         .computation("both", "a b", "c", r#"cat "$1" "$2/deep/table" >"$3""#)
         .data("x", "x\n")

@@ -142,7 +142,7 @@ fn gits_again(lab: &Lab) -> [CountingGit; 2] {
 }
 
 #[test]
-fn a_partial_clone_without_directories_is_refused_and_says_what_is_missing() {
+fn a_partial_clone_without_directories_is_refused_with_its_gaps() {
     let lab = results();
     clone(&lab, "partial", "--filter=tree:0");
     let objects = || lab.git("partial", &["rev-list", "--objects", "--missing=print", "HEAD"]);
@@ -199,7 +199,7 @@ fn a_partial_clone_without_files_is_pulled_from_only_once_it_has_them() {
 }
 
 #[test]
-fn a_mirror_of_an_old_git_has_all_files_and_one_of_a_new_git_those_that_were_asked_for() {
+fn an_old_git_mirrors_all_files_and_a_new_one_only_requested_files() {
     let lab = results();
     let [new, old] = gits(&lab);
     // The mirror of the pushes has what was pushed.
@@ -248,7 +248,7 @@ fn holds_files(lab: &Lab) -> bool {
 }
 
 #[test]
-fn a_commit_at_the_border_vouches_for_nothing_that_it_did_not_add() {
+fn a_border_commit_vouches_only_for_its_own_additions() {
     let lab = lab();
     people(&lab);
     // Mallory's results are not signed. Alice signs what she adds to them.
@@ -291,7 +291,7 @@ fn task(option: &[&str]) -> Lab {
 }
 
 #[test]
-fn a_task_in_a_shallow_or_partial_clone_is_evaluated_as_far_as_it_is_there() {
+fn a_task_in_an_incomplete_clone_is_evaluated_as_far_as_possible() {
     for option in ["--depth=1", "--filter=tree:0", "--filter=blob:none"] {
         let lab = task(&[option]);
         let partial =

@@ -30,7 +30,7 @@ fn modes(lab: &Lab, storage: &str) -> Vec<(PathBuf, u32)> {
 }
 
 #[test]
-fn inputs_go_along_if_the_user_says_so() {
+fn inputs_are_pushed_on_request() {
     let lab = lab();
     lab.ce_run(&[]).exit(0);
     push(&lab, &[], "storage", "results.git").exit(0).shows("pushed 2 calls, 1 job (12 B)");
@@ -60,7 +60,7 @@ fn inputs_go_along_if_the_user_says_so() {
 }
 
 #[test]
-fn directories_go_along_as_archives_and_a_clone_unpacks_them() {
+fn input_directories_are_pushed_as_archives_and_a_clone_unpacks_them() {
     let mut lab = Lab::task("Inputs: 'tree'\n(count INPUT('tree'))[0]")
         .computation("count", "a", "d", r#"find "$1" -type f | wc -l >"$2""#)
         .data("many/file", "z\n")

@@ -143,7 +143,7 @@ done"#;
 }
 
 #[test]
-fn an_inbox_with_something_else_than_results_is_not_taken() {
+fn an_inbox_without_results_is_not_joined() {
     let lab = lab();
     evaluate(&lab, "one").exit(0);
     push(&lab, &[], "one", "results.git").exit(0);
@@ -173,7 +173,7 @@ fn an_inbox_with_something_else_than_results_is_not_taken() {
 }
 
 #[test]
-fn a_repository_of_something_else_keeps_its_branches() {
+fn a_repository_with_other_contents_keeps_its_branches() {
     let lab = lab();
     lab.ce_run(&[]).exit(0);
     let before = lab.git("task", &["for-each-ref", "refs/heads"]);
@@ -206,7 +206,7 @@ fn a_branch_with_other_contents_is_refused() {
 }
 
 #[test]
-fn a_repository_that_is_not_there_or_refuses_is_reported() {
+fn a_missing_or_refusing_repository_is_reported() {
     let lab = lab();
     lab.ce_run(&[]).exit(0);
     push(&lab, &[], "storage", "nowhere").exit(2).says("there is no repository");

@@ -143,7 +143,7 @@ fn a_directory_is_an_object_as_its_archive() {
 }
 
 #[test]
-fn a_store_that_lacks_an_object_or_lies_about_it_is_found_out() {
+fn a_store_with_a_missing_or_wrong_object_is_reported() {
     let lab = large();
     push(&lab, LFS, "storage", "results.git").exit(0);
     let [object] = &objects(&lab, "results.git/lfs")[..] else { panic!("one object") };
@@ -223,7 +223,7 @@ fn new_results_rely_on_no_wrong_object() {
 }
 
 #[test]
-fn the_store_is_where_the_repository_says_and_for_whom_it_says() {
+fn the_store_has_the_place_and_permissions_of_the_repository() {
     let lab = large();
     lab.git("results.git", &["config", "lfs.storage", "../objects"]);
     lab.git("results.git", &["config", "core.sharedRepository", "group"]);

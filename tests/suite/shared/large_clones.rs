@@ -22,7 +22,7 @@ fn dry<'a>(lab: &'a Lab, clone: &str) -> Ran<'a> {
 }
 
 #[test]
-fn a_clone_fetches_what_is_read_and_executes_nothing() {
+fn a_clone_fetches_needed_files_and_executes_nothing() {
     let lab = large();
     push(&lab, LFS, "storage", "results.git").exit(0);
     cloned(&lab, "results.git", "clone", &[]);
@@ -69,7 +69,7 @@ fn audit<'a>(lab: &'a Lab, arguments: &[&str]) -> Ran<'a> {
 }
 
 #[test]
-fn an_audit_fetches_what_calls_read() {
+fn an_audit_fetches_the_inputs_of_calls() {
     let lab = chain().data("x", "x".repeat(400));
     lab.ce_run(&[]).exit(0).called(vec!["first", "mix", "second", "third"]);
     let options = [LFS, &["--inputs"]].concat();
@@ -99,7 +99,7 @@ fn an_audit_fetches_what_calls_read() {
 }
 
 #[test]
-fn a_storage_that_takes_nothing_in_ends_an_audit_that_fetches() {
+fn a_read_only_storage_ends_an_audit_that_fetches() {
     let lab = chain().data("x", "x".repeat(400));
     lab.ce_run(&[]).exit(0);
     lab.called();
@@ -113,7 +113,7 @@ fn a_storage_that_takes_nothing_in_ends_an_audit_that_fetches() {
 }
 
 #[test]
-fn an_audit_fetches_from_a_server_and_says_what_it_lacks() {
+fn an_audit_fetches_from_a_server_and_lists_missing_objects() {
     needs(&["git-lfs"]);
     let lab = chain().data("x", "x".repeat(400));
     lab.ce_run(&[]).exit(0);

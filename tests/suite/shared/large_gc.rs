@@ -18,7 +18,7 @@ fn gc<'a>(lab: &'a Lab, options: &[&str], repository: &str) -> Ran<'a> {
 }
 
 #[test]
-fn only_what_a_store_really_has_is_made_away() {
+fn only_outputs_that_the_store_really_has_are_evicted() {
     let lab = large();
     push(&lab, LFS, "storage", "results.git").exit(0);
     let [object] = &objects(&lab, "results.git/lfs")[..] else { panic!("one object") };

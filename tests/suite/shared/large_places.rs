@@ -24,7 +24,7 @@ fn urls(lab: &Lab) -> [String; 5] {
 }
 
 #[test]
-fn objects_are_where_git_takes_the_url_to() {
+fn objects_are_where_git_resolves_the_url() {
     for number in 0..5 {
         let lab = large();
         let url = &urls(&lab)[number];

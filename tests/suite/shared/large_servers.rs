@@ -67,7 +67,7 @@ fn a_refusal_of_the_server_is_an_error_and_nothing_is_pushed() {
 }
 
 #[test]
-fn a_server_that_lacks_an_object_or_lies_about_it_is_found_out() {
+fn a_server_with_a_missing_or_wrong_object_is_reported() {
     needs(&["git-lfs"]);
     let lab = large();
     let url = url(serve(&lab));

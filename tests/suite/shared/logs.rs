@@ -40,7 +40,7 @@ fn shown<'a>(lab: &'a Lab, storage: &str) -> Ran<'a> {
 }
 
 #[test]
-fn logs_go_along_if_the_user_says_so() {
+fn logs_are_pushed_on_request() {
     let lab = executed(r"printf 'hello\033[31m\n'");
     push(&lab, &[], "storage", "results.git").exit(0).shows("pushed 1 call, 1 job (2 B)");
     assert!(!holds(&lab, "results.git", "hello"));
@@ -69,7 +69,7 @@ fn logs_go_along_if_the_user_says_so() {
 }
 
 #[test]
-fn logs_of_isolated_calls_are_free_to_go() {
+fn only_logs_of_isolated_calls_are_pushed_by_default() {
     if !isolation::is_possible() {
         return;
     }
@@ -80,7 +80,7 @@ fn logs_of_isolated_calls_are_free_to_go() {
 }
 
 #[test]
-fn a_log_that_names_somebody_or_holds_a_secret_stays_here() {
+fn a_log_with_a_name_or_a_secret_is_not_pushed() {
     let token = format!("{}{}", "ghp_", "a".repeat(36));
     for (command, what) in [
         (format!("echo token={token}"), "a token of GitHub"),

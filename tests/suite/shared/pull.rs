@@ -61,7 +61,7 @@ fn an_empty_repository_has_no_results() {
 }
 
 #[test]
-fn a_file_that_is_not_what_its_record_says_is_not_taken() {
+fn a_file_that_does_not_match_its_record_is_not_pulled() {
     let lab = pushed();
     forge(&lab, ["c_once/", "/00/"], |_| "z\nz\n".to_owned());
     let told = pull(&lab, &[], "storage", "results.git").exit(1);
@@ -71,7 +71,7 @@ fn a_file_that_is_not_what_its_record_says_is_not_taken() {
 }
 
 #[test]
-fn a_record_of_another_name_is_not_taken() {
+fn a_record_of_another_name_is_not_pulled() {
     let lab = pushed();
     let other = |text: &str| text.replace("\"once\"", "\"twice\"");
     forge(&lab, ["c_once/", "/record/"], other);
@@ -129,7 +129,7 @@ fn a_pull_while_runs_go_on_shows_whole_results_only() {
 }
 
 #[test]
-fn literals_of_a_job_go_with_it() {
+fn literals_of_a_job_are_pulled_with_it() {
     let mut lab = Lab::task("Inputs: 'x'\n(both INPUT('x') FILE('data/table'))[0]")
         .computation("both", "a\nb", "c", r#"cat "$1" "$2" >"$3""#)
         .data("x", "x\n")
@@ -235,7 +235,7 @@ fn a_table_that_is_too_large_to_be_pushed_is_made_again() {
 }
 
 #[test]
-fn the_levels_of_points_are_told_where_only_the_table_has_them() {
+fn levels_of_points_are_read_from_the_table() {
     let lab = Lab::task("(twice INPUT('size'))[0]")
         .computation("twice", "a", "b", r#"cat "$1" "$1" >"$2""#)
         .file("inputs", "")
@@ -260,7 +260,7 @@ fn the_levels_of_points_are_told_where_only_the_table_has_them() {
 }
 
 #[test]
-fn a_text_of_a_forged_recipe_commands_no_terminal() {
+fn control_characters_of_a_forged_recipe_do_not_reach_the_terminal() {
     let lab = Lab::task("Inputs: 'x'\n(twice INPUT('x'))[0]")
         .computation("both", "a b", "c", r#"cat "$1" "$2" >"$3""#)
         .computation("twice", "a", "b", r#"cat "$1" "$1" >"$2""#)

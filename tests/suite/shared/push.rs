@@ -11,7 +11,7 @@ use crate::lab::Lab;
 const ONCE: &str = "c_once";
 
 #[test]
-fn a_clone_is_a_storage_in_which_nothing_is_executed() {
+fn a_clone_is_a_complete_storage() {
     let lab = lab();
     lab.ce_run(&[]).exit(0).called(vec!["once", "twice"]);
     push(&lab, &["-n"], "storage", "results.git").exit(3).shows("would push 2 calls, 1 job (12 B)");
@@ -136,7 +136,7 @@ fn results_that_look_secret_are_not_pushed() {
 }
 
 #[test]
-fn values_of_secret_variables_stay_here() {
+fn values_of_secret_variables_are_not_pushed() {
     let lab = lab();
     lab.ce_run(&[]).exit(0);
     let mut command = lab.command("ce");

@@ -85,7 +85,7 @@ fn a_result_pushed_without_logs_replaces_the_log_of_a_revoked_one() {
 }
 
 #[test]
-fn a_revocation_of_somebody_else_gives_no_place_to_what_is_not_signed() {
+fn a_revocation_by_another_signer_does_not_admit_unsigned_results() {
     let lab = signed();
     let [name, _] = twice(&lab);
     revoke(&lab, "mallory", &name);
@@ -99,7 +99,7 @@ fn a_revocation_of_somebody_else_gives_no_place_to_what_is_not_signed() {
 }
 
 #[test]
-fn a_storage_knows_what_it_has_revoked() {
+fn a_storage_remembers_its_own_revocations() {
     let lab = signed();
     let [name, file] = twice(&lab);
     revoke(&lab, "alice", &name);
@@ -245,7 +245,7 @@ fn a_link_at_the_top_does_not_stop_a_push() {
 }
 
 #[test]
-fn it_has_to_be_clear_which_outputs_are_revoked() {
+fn an_ambiguous_revocation_is_refused() {
     let lab = signed();
     let [name, _] = twice(&lab);
     salt(&lab, "salt\n");
@@ -257,7 +257,7 @@ fn it_has_to_be_clear_which_outputs_are_revoked() {
 }
 
 #[test]
-fn a_pull_knows_what_the_storage_knows_to_be_revoked() {
+fn a_pull_respects_revocations_of_the_storage() {
     let lab = signed();
     let [name, _] = twice(&lab);
     repository(&lab, "other.git");

@@ -82,7 +82,7 @@ fn results_over_the_limit_are_known_and_pulled_later() {
 }
 
 #[test]
-fn a_literal_that_is_too_large_keeps_its_job_here() {
+fn a_job_with_a_too_large_literal_is_not_pushed() {
     let mut lab = Lab::task("Inputs: 'x'\n(both INPUT('x') FILE('data/table'))[0]")
         .computation("both", "a\nb", "c", r#"cat "$1" >"$3""#)
         .data("x", "x\n")
@@ -223,7 +223,7 @@ fn recomputable_results_can_be_evicted() {
 }
 
 #[test]
-fn outputs_to_be_made_away_are_chosen_by_computation_and_size() {
+fn outputs_to_evict_are_chosen_by_computation_and_size() {
     if !is_possible() {
         return;
     }

@@ -126,7 +126,7 @@ fn only_commits_of_allowed_signers_are_pulled() {
 }
 
 #[test]
-fn a_signer_is_trusted_for_what_the_configuration_says() {
+fn a_signer_is_trusted_for_the_configured_results() {
     let lab = signed();
     fs::write(lab.path("task/signers"), fs::read(lab.path("signers")).unwrap()).unwrap();
     lab.git("task", &["config", "compeval.trust", "alice@lab c_on* t_*"]);
@@ -163,7 +163,7 @@ fn signers_are_read_before_anything_is_made() {
 }
 
 #[test]
-fn a_record_in_the_place_of_a_signed_one_is_not_taken() {
+fn an_unsigned_record_that_replaced_a_signed_one_is_not_pulled() {
     let lab = signed();
     salt(&lab, "salt\n");
     evaluate(&lab, "poisoned").exit(0).called(vec!["once", "twice"]);
@@ -194,7 +194,7 @@ fn a_record_in_the_place_of_a_signed_one_is_not_taken() {
 }
 
 #[test]
-fn a_commit_that_was_changed_after_it_was_signed_is_not_believed() {
+fn a_commit_changed_after_signing_is_refused() {
     let lab = signed();
     let text = lab.git("results.git", &["cat-file", "commit", "results"]);
     fs::write(lab.path("commit"), text.replace("results: ", "other: ") + "\n").unwrap();
@@ -266,7 +266,7 @@ fn a_collector_vouches_for_nobody_elses_results() {
 }
 
 #[test]
-fn a_merge_that_is_more_than_a_join_vouches_for_the_rest_itself() {
+fn a_merge_with_more_than_a_join_vouches_for_its_own_changes() {
     let lab = signed();
     evaluate_with(&lab, "of-bob", "b");
     into_inbox(&lab, "bob", "of-bob");
