@@ -28,7 +28,7 @@ fn objects(lab: &Lab, arguments: &[&str], exit: i32) -> Vec<Value> {
 }
 
 #[test]
-fn a_comparison_of_a_task_gives_what_the_same_rows_as_a_file_give() {
+fn comparing_a_task_equals_comparing_its_rows_from_a_file() {
     let lab = lab();
     lab.ce_run(&["--no-sync"]).exit(0);
     let compare = ["compare", "--json", "--by", "tool=a,b", "--better", "less"];

@@ -104,7 +104,7 @@ fn suspended(lab: &Lab) -> PathBuf {
 }
 
 #[test]
-fn parameters_go_from_step_to_step_as_benmet_has_it() {
+fn parameters_pass_from_step_to_step_as_in_benmet() {
     for isolated in [false, true] {
         let index = "a/run.sh:\nb/run.sh: \n# not a step\nc/run.sh: a\nc/run.sh: b\n";
         let steps = [
@@ -237,7 +237,7 @@ fn files_of_an_interrupted_command_are_not_outputs() {
 }
 
 #[test]
-fn a_repository_is_given_at_its_commit() {
+fn a_step_gets_a_repository_at_its_commit() {
     let start = r#"cd "$(value REPO-PATH-app)" && echo changed >> text && mv text ../.. && cd ../.. && echo "{\"seen\": \"$(value REPO-GITCOMMITHASH-app)\"}" > output_params.txt"#;
     let build = step("build", r#"{"REPO-PATH-app": "", "REPO-GITCOMMITHASH-app": "HEAD"}"#, start);
     let lab = towards(workspace("build/run.sh:\n", &[build]).isolated(), &["build"]);

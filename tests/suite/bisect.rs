@@ -165,7 +165,7 @@ fn files_of_task(lab: &Lab) -> Vec<String> {
 }
 
 #[test]
-fn it_finds_what_git_finds_in_histories_with_merges_of_tasks_and_submodules() {
+fn bisection_agrees_with_git_bisect_in_histories_with_merges() {
     for seed in 0..12 {
         let (history, culprit) = made_up(&mut Random::new(seed), false);
         let last = history.len() - 1;
@@ -237,7 +237,7 @@ fn a_test_judges_by_its_exit_code_and_gets_the_files() {
 }
 
 #[test]
-fn results_that_are_there_are_used_and_equal_trees_skip_steps() {
+fn stored_results_are_used_and_equal_trees_skip_steps() {
     let lab = lab_with(&line(&[Kind::Good, Kind::Good, Kind::Bad, Kind::Bad]));
     let bisect = |bad| bisect(&lab, "c0", bad, &["--no-isolate"]).exit(0);
     bisect("c3").called(vec!["mul"; 4]);
@@ -251,7 +251,7 @@ fn results_that_are_there_are_used_and_equal_trees_skip_steps() {
 }
 
 #[test]
-fn one_output_can_be_what_counts() {
+fn bisection_can_compare_one_output() {
     let task = "Inputs: 'x', 'y'\n(divmod INPUT('x') INPUT('y'))[0, 1]";
     let script = |a, b| format!("echo {a} >\"$3\"; echo {b} >\"$4\"");
     let mut lab = Lab::task(task).commit().with_storage();

@@ -80,7 +80,7 @@ fn csl_json_is_a_list_of_a_dataset() {
 }
 
 #[test]
-fn another_repository_or_none_is_not_named() {
+fn a_repository_without_the_commit_is_not_cited() {
     let lab = lab();
     let file = output(&lab);
     assert_eq!(csl(&lab, "data", &file)[0].get("URL"), None);

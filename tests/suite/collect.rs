@@ -215,7 +215,7 @@ fn results_of_unknown_reachability_are_not_collected() {
 }
 
 #[test]
-fn a_run_that_goes_on_loses_nothing() {
+fn a_running_evaluation_loses_nothing() {
     let wait = r#"
         if [ "${LAB_WAIT-}" ]; then
             exec 3>"$LAB_MEET"; echo here >&3; cat "$LAB_WAIT"
@@ -418,7 +418,7 @@ fn results_that_a_squash_or_an_amended_commit_would_use_stay() {
 }
 
 #[test]
-fn of_copies_at_commits_that_are_gone_the_original_stays() {
+fn the_original_of_copies_at_deleted_commits_stays() {
     let lab = trusting("(add '1' '2')");
     lab.ce_run(&[]).exit(0).says("1 computed");
     let original = lab.results().into_keys().find(|name| name.starts_with("c_add/"));

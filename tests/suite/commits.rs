@@ -262,7 +262,7 @@ fn a_wrong_repository_revision_or_path_is_reported() {
 }
 
 #[test]
-fn a_head_that_leads_to_no_commit_is_reported_and_nothing_is_to_be_fetched() {
+fn a_head_without_a_commit_is_reported_without_advice_to_fetch() {
     let lab = lab(&line(&[("one", "1000000000 +0000")]));
     let head = |contents: &str| fs::write(lab.path("data/lib/.git/HEAD"), contents).unwrap();
     let missing = "1".repeat(40);
@@ -323,7 +323,7 @@ fn standard_output_may_be_full_or_closed() {
 }
 
 #[test]
-fn a_signal_ends_it_after_a_whole_line() {
+fn a_signal_ends_the_output_after_a_whole_line() {
     // More than a pipe and the buffer before it hold.
     let lab = lab(&line(&[("one of many", "1000000000 +0000")].repeat(2000)));
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {

@@ -173,7 +173,7 @@ fn results_of_the_first_implementation_are_used_and_not_computed_again() {
 }
 
 #[test]
-fn strict_computes_again_what_nobody_recorded() {
+fn strict_runs_compute_unrecorded_results_again() {
     for fixture in FIXTURES.map(Fixture::new) {
         fixture.run(&[]).exit(0);
         let before = fixture.records().len();
@@ -187,7 +187,7 @@ fn strict_computes_again_what_nobody_recorded() {
 }
 
 #[test]
-fn looking_at_the_storage_of_the_original_leaves_it_as_it_was() {
+fn a_dry_run_does_not_change_a_storage_of_the_first_implementation() {
     for fixture in FIXTURES.map(Fixture::new) {
         fixture.run(&[]).exit(0);
         fixture.forget_records();
@@ -200,7 +200,7 @@ fn looking_at_the_storage_of_the_original_leaves_it_as_it_was() {
 }
 
 #[test]
-fn looking_at_no_storage_makes_none_and_names_what_can_be_named() {
+fn a_dry_run_without_a_storage_creates_none_and_names_known_files() {
     for name in FIXTURES {
         let fixture = Fixture::new(name);
         fixture.run(&["-n"]).exit(3).prints(&format!("compat/{name}-nothing-there.txt"));

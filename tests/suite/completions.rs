@@ -92,7 +92,7 @@ fn inputs_of_the_task_are_completed_before_files() {
 }
 
 #[test]
-fn other_arguments_are_what_they_can_be() {
+fn other_arguments_are_completed_by_their_kind() {
     let lab = lab();
     let names = ["add", "divmod", "mul"];
     for words in [&["log", "--computation", ""][..], &["init", ".", "--computation", ""]] {

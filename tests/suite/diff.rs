@@ -26,7 +26,7 @@ fn diff<'a>(lab: &'a Lab, arguments: &[&str]) -> Ran<'a> {
 }
 
 #[test]
-fn it_says_which_output_differs_and_where_that_enters() {
+fn the_differing_output_and_the_first_differing_call_are_named() {
     let lab = lab();
     diff(&lab, &["--no-isolate", "HEAD~1..HEAD"])
         .exit(0)
@@ -49,7 +49,7 @@ fn missing_outputs_are_reported_and_no_job_is_kept() {
 }
 
 #[test]
-fn without_a_second_revision_it_compares_with_the_work_tree() {
+fn one_revision_is_compared_with_the_work_tree() {
     let lab = lab();
     diff(&lab, &["HEAD~1"]).exit(0).shows("    work tree  ../storage/c_add/");
     let lab = lab.file("computations/mul/exec", "#!/bin/sh\necho 5 >\"$3\"\n");
@@ -58,14 +58,14 @@ fn without_a_second_revision_it_compares_with_the_work_tree() {
 }
 
 #[test]
-fn a_workflow_that_is_another_one_is_told_where_it_parts() {
+fn the_place_where_workflows_differ_is_named() {
     let lab = lab().file("workflow/inputs/01-divmod/outputs", "0\n").commit_again();
     let lab = lab.file("workflow/inputs/00-mul/inputs/01-y/value", "x\n").commit_again();
     diff(&lab, &["HEAD~2..HEAD"]).exit(0).prints("diff/workflow.txt");
 }
 
 #[test]
-fn outputs_that_only_one_of_them_has_differ() {
+fn an_output_of_one_version_only_differs() {
     let root = |slice| format!("Inputs: 'x', 'y'\n(divmod INPUT('x') INPUT('y')){slice}");
     let lab = Lab::task(&root("[0, 1]")).commit().file("workflow/outputs", "0\n").commit_again();
     let ran = diff(&lab, &["HEAD~1..HEAD"]).exit(0);
@@ -125,7 +125,7 @@ fn an_input_is_not_the_factor_of_the_same_name() {
 }
 
 #[test]
-fn two_revisions_may_be_given_as_to_git() {
+fn two_revisions_are_given_as_in_git() {
     let lab = lab();
     let ran = diff(&lab, &["HEAD~1..HEAD"]).exit(0);
     let same = |other: Ran<'_>| assert_eq!(other.exit(0).stdout, ran.stdout);
@@ -236,7 +236,7 @@ fn a_comparison_prints_json() {
 }
 
 #[test]
-fn json_has_what_is_missing_and_where_workflows_part() {
+fn json_has_missing_outputs_and_the_place_where_workflows_differ() {
     let lab = lab().file("workflow/inputs/00-mul/inputs/01-y/value", "x\n").commit_again();
     let [unknown, parted] = &objects(&lab, &["-n", "HEAD~1..HEAD"], 3)[..] else {
         panic!("two lines")

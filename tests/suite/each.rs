@@ -43,7 +43,7 @@ fn jobs(lab: &Lab) -> Vec<(String, Value)> {
 }
 
 #[test]
-fn each_point_is_the_job_of_a_run_with_these_texts() {
+fn each_point_is_a_job_as_if_its_texts_were_given() {
     let (together, apart) = (lab(), lab());
     let ran = each(&together, &["--each", "n=3,4", "--each", "m=1,2"]).exit(0);
     ran.says("4 jobs, one for each point: 4 stored").says("6 calls: 6 computed");
@@ -71,7 +71,7 @@ fn the_last_input_varies_fastest_and_the_outputs_have_their_points() {
 }
 
 #[test]
-fn an_input_that_is_not_ranged_over_is_given_as_ever() {
+fn fixed_inputs_are_given_as_without_each() {
     let lab = lab();
     for given in [&["../storage", "../data/m"][..], &["../storage", "m=../data/m"]] {
         let ran = lab.run("ce-run", &[&["-q", "--each", "n=3,4"], given].concat()).exit(0);
@@ -346,7 +346,7 @@ fn wrong_objects_of_points_are_reported_with_their_places() {
 }
 
 #[test]
-fn texts_that_look_like_one_are_reported() {
+fn texts_that_look_alike_are_reported() {
     let lab = lab();
     let told = |texts: &str, pair: &str| {
         let ran = each(&lab, &["-n", "--each", &format!("n={texts}"), "-p", "m=1"]).exit(3);

@@ -149,7 +149,7 @@ fn a_system_of_debian_is_a_value() {
 
 #[test]
 #[ignore = "takes the network"]
-fn packages_of_pypi_give_what_is_expected() {
+fn packages_of_pypi_give_the_expected_output() {
     let lab = project().isolated();
     let ran = run(&lab, "python", &[], &[]).exit(0);
     gives_what_is_expected(&lab, &example(&lab, "python"), &ran);

@@ -133,7 +133,7 @@ fn the_programs_that_examples_call_are_known() {
 }
 
 #[test]
-fn arith_gives_what_is_expected_with_four_calls() {
+fn arith_gives_the_expected_outputs_with_four_calls() {
     let lab = project();
     let ran = as_the_readme_says(&lab, "arith", "", "");
     gives_what_is_expected(&lab, &example(&lab, "arith"), &ran.says("4 calls: 4 computed\n"));
@@ -144,7 +144,7 @@ fn arith_gives_what_is_expected_with_four_calls() {
 }
 
 #[test]
-fn the_picture_in_the_readme_is_what_is_drawn() {
+fn the_picture_in_the_readme_is_up_to_date() {
     let lab = project();
     let drawn = "../arith.svg";
     lab.run("ce-viz", &["--task", "tasks-example/arith", "-o", drawn]).exit(0);
@@ -154,7 +154,7 @@ fn the_picture_in_the_readme_is_what_is_drawn() {
 }
 
 #[test]
-fn nile_gives_what_is_expected_with_ten_calls() {
+fn nile_gives_the_expected_outputs_with_ten_calls() {
     let lab = project();
     let ran = as_the_readme_says(&lab, "nile", "", "");
     gives_what_is_expected(&lab, &example(&lab, "nile"), &ran.says("10 calls: 10 computed\n"));
@@ -187,7 +187,7 @@ fn results(storage: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn genomics_finds_the_variants_that_are_there() {
+fn genomics_gives_the_expected_report() {
     let lab = project();
     let ran = as_the_readme_says(&lab, "genomics", "", "").says("12 calls: 12 computed");
     let (expected, outputs) = (example(&lab, "genomics").join("expected/00"), outputs(&ran));
@@ -213,7 +213,7 @@ fn genomics_finds_the_variants_that_are_there() {
 }
 
 #[test]
-fn genomics_refuses_a_wrong_row_and_computes_the_others() {
+fn genomics_refuses_an_invalid_row_and_computes_the_others() {
     needs(&programs_of("tasks-example/genomics"));
     let lab = project();
     let path = example(&lab, "genomics").join("data/samples.tsv");
@@ -271,7 +271,7 @@ fn primes_counts_the_primes_with_sixteen_calls() {
 
 #[test]
 #[ignore = "slow: seventeen seconds of a processor"]
-fn primes_gives_what_is_expected() {
+fn primes_gives_the_expected_outputs() {
     let lab = project();
     let ran = as_the_readme_says(&lab, "primes", "", "");
     gives_what_is_expected(&lab, &example(&lab, "primes"), &ran);

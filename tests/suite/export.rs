@@ -35,7 +35,7 @@ fn beside(arith: &Arith) -> Vec<String> {
 }
 
 #[test]
-fn a_job_is_exported_by_any_name_with_what_made_it() {
+fn a_job_is_exported_with_its_provenance_by_any_name() {
     let arith = Arith::evaluated();
     let job = arith.name(JOB);
     let short = job.replace("/00/", "/");
@@ -60,7 +60,7 @@ fn a_job_is_exported_by_any_name_with_what_made_it() {
 }
 
 #[test]
-fn all_is_every_call_and_json_says_what_made_it() {
+fn all_exports_every_call_and_json_has_the_provenance() {
     let arith = Arith::evaluated();
     let job = arith.name(JOB);
     let ran = ce(&arith, &["export", "--all", "--json", "../results", &job, "../out"]);

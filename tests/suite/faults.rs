@@ -116,13 +116,13 @@ fn a_disk_that_fails_from_any_operation_on_is_reported() {
 }
 
 #[test]
-fn a_run_that_dies_at_any_operation_leaves_what_the_next_can_use() {
+fn a_run_that_dies_at_any_operation_leaves_a_usable_storage() {
     fail_everywhere(5, &[":KILL"], |code, told| assert_eq!(code, None, "{told}"));
 }
 
 /// Kills runs at moments that differ each time, several at once; then everything is right.
 #[test]
-fn runs_that_are_killed_at_any_moment_leave_what_the_next_can_use() {
+fn runs_killed_at_any_moment_leave_a_usable_storage() {
     let kills = std::env::var("CE_KILLS").map_or(30, |text| text.parse::<u64>().unwrap());
     let mut lab = lab();
     for kill in 0..kills {

@@ -61,7 +61,7 @@ fn a_configured_storage_that_is_gone_is_not_made_again() {
 }
 
 #[test]
-fn a_directory_in_the_place_of_a_storage_is_not_taken_for_it() {
+fn a_directory_in_the_place_of_a_storage_is_refused() {
     let lab = used("disk");
     fs::rename(lab.path("disk"), lab.path("away")).unwrap();
     // A mount point without its file system.
@@ -90,7 +90,7 @@ fn a_directory_in_the_place_of_a_storage_is_not_taken_for_it() {
 }
 
 #[test]
-fn a_storage_that_cannot_be_opened_is_not_told_to_be_gone() {
+fn a_storage_that_cannot_be_opened_is_not_reported_as_gone() {
     let lab = used("kept");
     fs::rename(lab.path("kept"), lab.path("away")).unwrap();
     symlink("kept", lab.path("kept")).unwrap();

@@ -314,7 +314,7 @@ fn the_log_fits_a_terminal() {
 }
 
 #[test]
-fn ctrl_c_is_for_the_pager() {
+fn ctrl_c_goes_to_the_pager() {
     let (lab, _) = taken_over();
     // `wait` misses no signal; `read` misses one that arrives just before it blocks. So another process reads, and ignores INT before
     // it says that it is ready.

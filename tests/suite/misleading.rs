@@ -101,7 +101,7 @@ fn a_log_at_a_terminal_has_lines_and_colours_and_no_commands() {
 }
 
 #[test]
-fn a_pipe_gets_data_as_they_are() {
+fn a_pipe_gets_data_unchanged() {
     let lab = lab();
     lab.ce_run(&[]).exit(0);
     let call = output(&lab);

@@ -62,7 +62,7 @@ fn only_a_run_makes_a_storage_and_says_so() {
 }
 
 #[test]
-fn a_name_that_may_belong_to_another_storage_is_not_doubted() {
+fn a_name_that_may_be_another_storage_is_not_taken_for_a_slip() {
     let lab = evaluated();
     for other in ["../storage2", "../storagf", "../storage-a", "../my-storage", "../s"] {
         let made = ce(&lab, PROGRAMS[0], other).exit(0);
@@ -163,7 +163,7 @@ fn a_mistyped_option_is_not_suggested_as_a_value() {
 }
 
 #[test]
-fn a_storage_beside_one_with_a_similar_name_is_made_and_doubted() {
+fn a_new_storage_beside_a_similar_name_causes_a_warning() {
     let lab = evaluated();
     fs::rename(lab.path("storage"), lab.path("results")).unwrap();
     // A directory that is no storage is not meant.

@@ -69,7 +69,7 @@ fn lab() -> Lab {
 }
 
 #[test]
-fn a_task_that_is_spoiled_anywhere_is_loaded_or_refused() {
+fn a_corrupt_task_is_loaded_or_refused() {
     let lab = lab();
     let task = lab.path("task");
     let names = readable(&task);
@@ -89,7 +89,7 @@ fn a_task_that_is_spoiled_anywhere_is_loaded_or_refused() {
 }
 
 #[test]
-fn a_spoiled_storage_never_gives_a_wrong_result() {
+fn a_corrupt_storage_never_gives_a_wrong_result() {
     let lab = lab();
     lab.ce_run(&[]).exit(0);
     let outside = || {
@@ -151,7 +151,7 @@ fn check_each(texts: &[Vec<u8>], check: impl Fn(&[u8])) {
 }
 
 #[test]
-fn a_workflow_that_is_spoiled_anywhere_is_read_as_it_is_printed_or_refused_at_a_place() {
+fn a_corrupt_workflow_is_read_as_printed_or_refused_with_its_place() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("tasks-example");
     let examples = fs::read_dir(examples).unwrap().map(|example| example.unwrap().path());
     let examples = examples.filter_map(|example| fs::read(example.join("workflow.ce")).ok());
@@ -161,6 +161,6 @@ fn a_workflow_that_is_spoiled_anywhere_is_read_as_it_is_printed_or_refused_at_a_
 }
 
 #[test]
-fn a_declaration_that_is_spoiled_anywhere_says_what_it_is_written_as_or_is_refused_at_a_line() {
+fn a_corrupt_declaration_is_read_as_printed_or_refused_with_its_line() {
     check_each(&DECLARATIONS.map(|text| text.as_bytes().to_vec()), texts::check_declaration);
 }

@@ -243,7 +243,7 @@ fn versions_of_the_file_are_compared() {
 }
 
 #[test]
-fn workers_execute_it() {
+fn workers_execute_a_single_file() {
     for isolated in [false, true] {
         let lab = lab();
         let lab = if isolated { lab.isolated() } else { lab }.commit().with_storage();

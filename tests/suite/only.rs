@@ -97,7 +97,7 @@ fn several_calls_are_asked_for_and_some_points() {
 }
 
 #[test]
-fn a_dry_run_says_what_of_it_is_missing() {
+fn a_dry_run_lists_the_missing_calls() {
     let lab = lab();
     let ran = run(&lab, &["-n", "--only", "divmod"]).exit(3).called(vec![]);
     ran.says("9 calls: 6 missing, 3 not asked for");
@@ -119,7 +119,7 @@ fn a_name_that_no_call_has_is_an_error_that_names_similar_ones() {
 }
 
 #[test]
-fn a_call_in_the_body_of_a_sweep_with_computed_points() {
+fn only_names_a_call_in_the_body_of_a_sweep_with_computed_points() {
     let lab = Lab::task("Inputs: 'x'\n(add INPUT('x') INPUT('x'))[0]")
         .without("workflow")
         .computation("rows", "x", "points", "printf 'a\\tb\\n1\\t2\\n3\\t4\\n' >\"$2\"")

@@ -64,7 +64,7 @@ fn the_configured_storage_is_found_from_a_subdirectory() {
 }
 
 #[test]
-fn the_path_of_a_file_tells_the_storage() {
+fn the_path_of_a_file_determines_the_storage() {
     let (lab, output) = configured();
     lab.git("task", &["config", "compeval.storage", "../other"]);
     let path = format!("../storage/{output}");
@@ -137,7 +137,7 @@ fn a_path_that_leads_to_no_result_is_reported() {
 }
 
 #[test]
-fn both_ends_of_an_exchange_may_be_settings() {
+fn both_ends_of_an_exchange_may_come_from_the_configuration() {
     let (lab, _) = configured();
     lab.git("data", &["init", "-q", "--bare", "../results.git"]);
     let push = |arguments: &[&str]| ce(&lab, "task/notes", &[&["push", "-n"], arguments].concat());
@@ -154,7 +154,7 @@ fn both_ends_of_an_exchange_may_be_settings() {
 }
 
 #[test]
-fn a_repository_that_comes_with_a_task_gets_no_results() {
+fn results_are_not_pushed_to_a_repository_that_a_task_names() {
     let (lab, _) = configured();
     lab.git("data", &["init", "-q", "--bare", "../results.git"]);
     ce(&lab, "task", &["push", "../results.git"]).exit(0);

@@ -12,7 +12,7 @@ use crate::terminal;
 const TASK: &str = "Inputs: 'x', 'y'\n(add (mul INPUT('x') INPUT('y'))[0] INPUT('x'))[0]";
 
 #[test]
-fn ce_does_what_the_programs_do() {
+fn subcommands_of_ce_equal_the_short_programs() {
     let lab = Lab::task(TASK).commit();
     let arguments = ["../storage", "../data/x", "../data/y"];
     let with = |program: &str, first: &[&str]| {
@@ -25,12 +25,12 @@ fn ce_does_what_the_programs_do() {
 }
 
 #[test]
-fn check_says_what_there_is_to_do() {
+fn check_counts_calls_and_inputs() {
     Lab::task(TASK).commit().run("ce", &["check"]).exit(0).prints("programs/check.txt");
 }
 
 #[test]
-fn every_program_tells_its_version() {
+fn every_program_prints_its_version() {
     let (lab, version) = (Lab::empty(), env!("CARGO_PKG_VERSION"));
     for program in ["ce", "ce-run", "ce-sym"] {
         assert_eq!(
@@ -71,7 +71,7 @@ fn there_are_completions_for_every_shell_and_manual_pages() {
 }
 
 #[test]
-fn all_ways_to_ask_for_help_agree() {
+fn all_forms_of_help_agree() {
     let lab = Lab::empty();
     let help = |arguments: &[&str]| lab.run("ce", arguments).exit(0).stdout;
     let short = help(&["--help"]);

@@ -84,7 +84,7 @@ fn reference(expression: &Expression) -> Vec<String> {
 }
 
 #[test]
-fn any_number_of_threads_computes_what_a_sequential_evaluator_does() {
+fn any_number_of_threads_agrees_with_a_sequential_evaluator() {
     try_on(60, |lab, workflow, _| {
         let expected = reference(workflow);
         let mut texts = HashSet::new();
@@ -169,7 +169,7 @@ fn twice_at_the_same_time(world: &World) {
 }
 
 #[test]
-fn of_two_runs_that_publish_the_same_call_one_wins_and_nothing_is_set_aside() {
+fn one_of_two_runs_publishes_a_call_and_nothing_is_set_aside() {
     let lab = many();
     let world = world(&lab);
     for round in 0..20 {
@@ -180,7 +180,7 @@ fn of_two_runs_that_publish_the_same_call_one_wins_and_nothing_is_set_aside() {
 }
 
 #[test]
-fn of_two_runs_that_replace_the_same_remains_one_wins_and_nothing_is_lost() {
+fn one_of_two_runs_replaces_the_leftovers_and_nothing_is_lost() {
     let lab = many();
     let world = world(&lab);
     let first = world.run(1);
@@ -210,7 +210,7 @@ fn a_second_run_executes_nothing() {
 }
 
 #[test]
-fn looking_leaves_the_storage_as_it_was() {
+fn a_dry_run_does_not_change_the_storage() {
     try_on(40, |lab, _, random| {
         let world = world(lab);
         let nothing = lab.unchanged(|| world.look());

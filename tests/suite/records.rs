@@ -138,7 +138,7 @@ fn failures() -> Lab {
 }
 
 #[test]
-fn every_record_is_as_the_schema_says() {
+fn every_record_agrees_with_the_schema() {
     let (good, bad) = (successes(), failures());
     let records: Vec<Found> = [&good, &bad].into_iter().flat_map(found).collect();
     let any = schema(None);
@@ -230,7 +230,7 @@ pub(crate) fn without(record: &Value, place: &str) -> Option<Value> {
 }
 
 #[test]
-fn pins_and_tombstones_are_as_the_schema_says() {
+fn pins_and_tombstones_agree_with_the_schema() {
     let records = found(&collected());
     let mut seen = BTreeSet::new();
     for Found { kind, name, record } in &records {
@@ -255,7 +255,7 @@ fn pins_and_tombstones_are_as_the_schema_says() {
 }
 
 #[test]
-fn the_record_of_a_computation_with_changes_is_as_the_schema_says() {
+fn the_record_of_a_dirty_computation_agrees_with_the_schema() {
     let lab = successes().computation("copy", "a", "a", r#"cat "$1" - >"$2""#);
     lab.ce_run(&["--dirty"]).exit(0);
     let records = found(&lab)
@@ -305,7 +305,7 @@ fn program_and_schema_refuse_records_without_a_field_or_with_another_type() {
 }
 
 #[test]
-fn program_and_schema_refuse_what_two_digits_cannot_count() {
+fn program_and_schema_refuse_numbers_beyond_two_digits() {
     for lab in [successes(), failures()] {
         for found in found(&lab) {
             let schema = schema(Some(found.kind));
@@ -347,7 +347,7 @@ fn program_and_schema_ignore_fields_that_they_do_not_know() {
 }
 
 #[test]
-fn the_schema_refuses_what_no_program_writes() {
+fn the_schema_refuses_records_that_no_program_writes() {
     let (good, bad) = (successes(), failures());
     let records: Vec<Found> = [&good, &bad].into_iter().flat_map(found).collect();
     let executed = "/origin/executed";

@@ -51,7 +51,7 @@ fn change(lab: &Lab, repository: &str, changes: &[(&str, Value)]) {
 }
 
 #[test]
-fn a_collection_keeps_what_any_recorded_repository_reaches() {
+fn a_collection_keeps_results_that_any_recorded_repository_reaches() {
     let lab = two();
     assert_eq!(records(&lab).len(), 2);
     let all = lab.results();
@@ -72,7 +72,7 @@ fn a_collection_keeps_what_any_recorded_repository_reaches() {
 }
 
 #[test]
-fn results_are_listed_by_task_with_what_they_cost() {
+fn results_are_listed_by_task_with_their_cost() {
     let lab = two();
     let ran = lab.unchanged(|| gc(&lab, &["--older=0s", "--no-keep"]).exit(0));
     let heads: Vec<&str> = ran.stdout.lines().filter(|line| !line.starts_with(' ')).collect();
@@ -119,7 +119,7 @@ fn a_missing_repository_stops_the_collection() {
 }
 
 #[test]
-fn on_another_host_the_inode_tells_whether_it_is_the_same() {
+fn the_inode_identifies_a_repository_on_another_host() {
     let lab = two();
     change(&lab, "other", &[("/recorded/host", json!("elsewhere"))]);
     gc(&lab, &["--delete"]).exit(0).says("ce: collected 0 results");

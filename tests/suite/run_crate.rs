@@ -154,7 +154,7 @@ fn checks<const N: usize>(more: [&str; N]) -> BTreeSet<String> {
 }
 
 #[test]
-fn a_crate_has_the_calls_of_a_job_and_names_neither_time_nor_place() {
+fn a_crate_has_the_calls_of_a_job_without_times_and_hosts() {
     let lab = quotient();
     lab.unchanged(|| lab.finish(&mut export(&lab, &WHOLE, "../out")).exit(0));
     assert_whole(&lab, "out");
@@ -344,7 +344,7 @@ fn a_licence_that_is_in_no_list_comes_with_its_text() {
 }
 
 #[test]
-fn files_have_the_types_that_their_names_or_contents_say() {
+fn files_have_types_by_their_names_or_contents() {
     let script = r#"echo '%PDF' >"$2"; echo '{"a":1}' >"$3"; echo a,b >"$4"; printf 'a,b\n1,2\n' >"$5"; cp "$1" "$6/x""#;
     let lab = written("Inputs: x\n\n(make x)\n").computation(
         "make",

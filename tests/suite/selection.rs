@@ -22,7 +22,7 @@ fn run<'a>(lab: &'a Lab, arguments: &[&str]) -> Ran<'a> {
 }
 
 #[test]
-fn only_points_that_are_asked_for_are_evaluated() {
+fn only_requested_points_are_evaluated() {
     let lab = lab();
     let ran = run(&lab, &["--where", "a=2"]).exit(0).called(vec!["mul", "mul"]);
     let ran = ran.says("2 of 6 points of SWEEP PRODUCTS: 4 were not asked for");
@@ -44,7 +44,7 @@ fn only_points_that_are_asked_for_are_evaluated() {
 }
 
 #[test]
-fn a_dry_run_says_what_of_the_points_is_missing() {
+fn a_dry_run_lists_the_missing_calls_of_points() {
     let lab = lab();
     run(&lab, &["--where", "a=2"]).exit(0);
     lab.unchanged(|| run(&lab, &["-n", "--where", "a=2"]).exit(0));
@@ -61,7 +61,7 @@ fn a_point_that_fails_fails_the_run() {
 }
 
 #[test]
-fn the_jobs_of_points_that_are_asked_for_are_kept() {
+fn jobs_of_requested_points_are_kept() {
     let lab = Lab::task("Inputs: 'n', 'm'\n(add INPUT('n') INPUT('m'))[0]").commit();
     let each = ["--each", "n=1,2", "--each", "m=3,4"];
     let ran = run(&lab, &[&each[..], &["--where", "n=2"]].concat()).exit(0);

@@ -43,7 +43,7 @@ fn a_storage_in_the_configuration_need_not_be_given() {
 }
 
 #[test]
-fn without_a_storage_nothing_is_guessed() {
+fn a_storage_is_never_guessed() {
     let lab = lab();
     lab.run("ce-run", &[]).exit(2).says("no storage is given, and Git's configuration has no");
     lab.run("ce-run", &FILES).exit(2).says("and 1 is given").says("try: give the storage first,");
@@ -141,7 +141,7 @@ fn a_wrong_value_is_reported_with_its_file() {
 }
 
 #[test]
-fn isolation_is_what_the_configuration_has_unless_it_is_typed() {
+fn options_of_isolation_override_the_configuration() {
     let lab = Lab::task("Inputs: 'x'\n(look INPUT('x'))[0]").computation(
         "look",
         "a",
@@ -198,7 +198,7 @@ fn settings_of_slurm_are_read_with_their_places() {
 }
 
 #[test]
-fn whom_one_trusts_is_read_from_all_lines_and_also_outside_of_repositories() {
+fn trust_is_read_from_all_lines_and_outside_of_repositories() {
     let lab = lab();
     let config = || Config::read(&lab.path("task")).unwrap();
     assert_eq!(config().trust().unwrap(), Vec::<String>::new());

@@ -33,7 +33,7 @@ fn look<'a>(lab: &'a Lab, call: &str, command: &[&str]) -> Ran<'a> {
 }
 
 #[test]
-fn a_command_sees_what_exec_has_seen_and_leaves_nothing() {
+fn a_command_sees_the_files_of_exec_and_leaves_nothing() {
     let lab = lab();
     let before = lab.storage();
     let name = call(&lab, "bad");
@@ -81,7 +81,7 @@ fn a_storage_that_cannot_be_written_is_reported_as_such() {
 }
 
 #[test]
-fn a_call_may_be_named_as_only_names_it() {
+fn a_call_may_be_named_as_in_only() {
     let lab = lab();
     let by_name = |name: &str| look(&lab, name, &["cat", "/inputs/01"]);
     for name in ["mul", "bad", "left"] {

@@ -54,7 +54,7 @@ fn a_file_is_found_by_any_path_and_by_digits() {
 }
 
 #[test]
-fn a_job_a_task_input_and_what_is_unknown() {
+fn jobs_task_inputs_and_unknown_names_are_shown() {
     let arith = Arith::evaluated();
     let job = arith.name("t_arith/COMMIT/00/ad48103e4fc7_5d9474c0309b");
     let job = arith.ce(&["show", "results", &job]);
@@ -71,7 +71,7 @@ fn a_job_a_task_input_and_what_is_unknown() {
 }
 
 #[test]
-fn a_damaged_file_says_so() {
+fn a_damaged_file_is_marked() {
     let arith = Arith::evaluated();
     arith.overwrite(&arith.path(RESULT), "91\n");
     let shown = arith.ce(&["show", "results", &arith.name(RESULT)]);
@@ -143,7 +143,7 @@ fn a_long_provenance_is_a_screen_unless_all_is_asked_for() {
 }
 
 #[test]
-fn of_a_long_log_the_end_is_shown() {
+fn the_end_of_a_long_log_is_shown() {
     let lab = Lab::task("Inputs: 'x'\n(count INPUT('x'))[0]")
         .computation("count", "a", "b", "for n in 1 2 3 4 5 6 7 8; do echo line $n; done; echo >$2")
         .data("x", "x")

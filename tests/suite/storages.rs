@@ -83,7 +83,7 @@ fn everything_in_a_storage_of_format_1_is_found_and_nothing_executed() {
 }
 
 #[test]
-fn a_storage_of_format_1_is_verified_and_told_of() {
+fn a_storage_of_format_1_is_verified_and_listed() {
     let lab = lab("format-1");
     lab.unchanged(|| {
         let verified = lab.run("ce", &["verify", "../storage"]).exit(0).says("0 wrong, 0 odd");
@@ -103,7 +103,7 @@ fn a_storage_of_format_1_is_verified_and_told_of() {
 }
 
 #[test]
-fn a_failure_in_a_storage_of_format_1_is_remembered_and_no_result() {
+fn a_failure_in_a_storage_of_format_1_is_not_taken_for_a_result() {
     let mut lab = lab("format-1");
     lab.inputs[1] = "zero".to_owned();
     lab.unchanged(|| lab.ce_run(&["-n"]).exit(3));
@@ -112,7 +112,7 @@ fn a_failure_in_a_storage_of_format_1_is_remembered_and_no_result() {
 }
 
 #[test]
-fn a_file_of_the_same_size_in_a_storage_of_format_1_is_not_believed() {
+fn a_replaced_file_in_a_storage_of_format_1_is_noticed() {
     let lab = lab("format-1");
     fs::write(lab.path("storage").join(QUOTIENT), "4\n").unwrap();
     lab.run("ce", &["verify", "../storage"]).exit(5).shows("its contents are not the recorded");
@@ -122,7 +122,7 @@ fn a_file_of_the_same_size_in_a_storage_of_format_1_is_not_believed() {
 }
 
 #[test]
-fn a_record_of_a_newer_format_is_reported_by_whoever_meets_it_and_nothing_is_touched() {
+fn every_command_reports_a_record_of_a_newer_format_and_leaves_it_alone() {
     let lab = lab("format-1");
     let programs = ["run", "verify --repair", "show", "log"];
     for (name, record) in records(&lab) {

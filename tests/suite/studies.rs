@@ -32,7 +32,7 @@ fn tables(lab: &Lab) -> Vec<String> {
 }
 
 #[test]
-fn scaling_measures_each_point_ten_times_and_draws_again_without_that() {
+fn scaling_measures_each_point_ten_times_and_redraws_without_measuring() {
     let lab = project().isolated();
     let machine = &["-p", "machine=ada"];
     let ran = run(&lab, "scaling", machine).exit(0).says("84 calls: 84 computed");
@@ -87,7 +87,7 @@ fn is_summarised_alike(lab: &Lab) {
 }
 
 #[test]
-fn two_machines_are_one_summary_and_one_figure() {
+fn measurements_of_two_machines_make_one_summary_and_one_figure() {
     let lab = project();
     let data = "tasks-example/two-machines/data";
     let [one, two] = ["one-core", "two-cores"].map(|name| format!("{data}/{name}.ndjson"));

@@ -70,7 +70,7 @@ fn input_and_output_files_have_their_suffixes_everywhere() {
 }
 
 #[test]
-fn columns_of_a_sweep_have_none_unless_they_tell_outputs_apart() {
+fn columns_of_a_sweep_have_suffixes_only_to_tell_outputs_apart() {
     let code = r#"echo "$(cat "$1")" | tee "$2" >"$3""#;
     for (outputs, columns) in
         [("one.txt other.json", ["one", "other"]), ("one.txt one.json", ["one.txt", "one.json"])]

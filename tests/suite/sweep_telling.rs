@@ -93,7 +93,7 @@ fn the_body_is_shown_once_with_counts() {
 }
 
 #[test]
-fn calls_of_a_body_that_turn_out_to_be_one_count_once() {
+fn calls_of_a_body_that_turn_out_to_be_equal_count_once() {
     let lab = Lab::empty()
         .computation("zero", "n", "zero", "echo 0 >\"$2\"")
         .computation("copy", "zero", "copy", "cat \"$1\" >\"$2\"")
@@ -205,7 +205,7 @@ fn a_point_has_the_names_that_a_call_depends_on() {
 }
 
 #[test]
-fn failures_that_are_alike_are_counted() {
+fn similar_failures_are_counted() {
     let sizes: String = (1000..1010).map(|size| format!("{size}\n")).collect();
     let lab = product(&sizes, "8\n").commit();
     let ran = lab.ce_run(&["-j", "1"]).exit(1);
@@ -301,7 +301,7 @@ fn events_say_when_points_are_known() {
 }
 
 #[test]
-fn earlier_calls_say_how_long_a_computation_takes() {
+fn earlier_calls_tell_the_duration_of_a_computation() {
     let lab = product("10\n", "1\n2\n").commit();
     lab.ce_run(&[]).exit(0);
     let storage = Storage::inspect(&lab.path("storage"), Unrecorded::Adopt).unwrap();

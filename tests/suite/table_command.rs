@@ -113,7 +113,7 @@ fn columns_have_units_and_directions() {
 }
 
 #[test]
-fn rows_that_were_not_measured_exclusively_are_reported_once_the_task_asks_for_it() {
+fn rows_not_measured_exclusively_are_reported_if_the_task_demands_it() {
     let lab = lab(&[("factors/01-y", "2\n3\n")]).isolated().commit();
     lab.ce_run(&[]).exit(0);
     let row = &rows(&lab, &[], 0)[0];
@@ -132,7 +132,7 @@ fn rows_that_were_not_measured_exclusively_are_reported_once_the_task_asks_for_i
 }
 
 #[test]
-fn an_excluded_point_stands_in_its_place() {
+fn an_excluded_point_keeps_its_place() {
     let lab = lab(&[("exclude.tsv", "x\ty\n7\t0\n8\t0\n")]).commit();
     lab.ce_run(&["--no-sync"]).exit(0);
     assert_eq!(statuses(&lab, &[], 0), ["ok", "excluded", "ok", "excluded"]);
@@ -150,7 +150,7 @@ fn a_waiting_point_differs_from_a_missing_one() {
 }
 
 #[test]
-fn a_call_that_is_being_executed_has_a_holder() {
+fn a_row_of_a_running_call_names_its_run() {
     let lab = Lab::task("Inputs: 'n'\n(wait INPUT('n'))[0]")
         .computation("wait", "n", "out", "touch \"$LAB_LOG.begun\"; until [ -e \"$LAB_LOG.go\" ]; do sleep 0.01; done; cat \"$1\" >\"$2\"")
         .commit();

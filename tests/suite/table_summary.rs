@@ -59,7 +59,7 @@ fn a_summary_has_a_row_for_each_point_without_its_replicate() {
 }
 
 #[test]
-fn a_column_of_numbers_with_a_text_is_not_left_out_in_silence() {
+fn a_numeric_column_with_a_text_is_left_out_with_a_warning() {
     let lab =
         lab("6\n", r#"r=$(cat "$2"); [ $r != 4 ] || r=timeout; echo $r >"$3"; echo warm >"$4""#);
     lab.ce_run(&["--no-sync"]).exit(0);
@@ -170,7 +170,7 @@ fn steps_go_from_old_to_new_by_dates() {
 }
 
 #[test]
-fn steps_need_commits() {
+fn steps_are_refused_without_commits() {
     let lab = lab("2\n", BODY);
     table(&lab, &["--steps"])
         .exit(2)

@@ -45,7 +45,7 @@ fn is_told_and_repaired(damage: impl Fn(&Arith), told: &[(&str, &str)]) {
 }
 
 #[test]
-fn a_storage_as_it_was_made_is_clean() {
+fn a_fresh_storage_is_clean() {
     let arith = Arith::evaluated();
     let clean = verify(&arith, &[]);
     assert_eq!((clean.out.as_str(), clean.code), ("", 0));
@@ -153,7 +153,7 @@ fn is_safe_to_kill(arguments: &[&str], damage: impl Fn(&Arith)) {
 
 #[test]
 #[cfg(debug_assertions)]
-fn a_run_killed_while_it_sets_aside_leaves_nothing_that_is_believed() {
+fn a_run_killed_while_it_sets_aside_leaves_no_wrong_result() {
     // A run looks closer where the time stamp differs.
     is_safe_to_kill(&RUN, |arith| {
         fs::remove_file(arith.path(PRODUCT)).unwrap();
@@ -163,14 +163,14 @@ fn a_run_killed_while_it_sets_aside_leaves_nothing_that_is_believed() {
 
 #[test]
 #[cfg(debug_assertions)]
-fn a_repair_killed_while_it_sets_aside_leaves_nothing_that_is_believed() {
+fn a_repair_killed_while_it_sets_aside_leaves_no_wrong_result() {
     is_safe_to_kill(&["verify", "--repair", "results"], |arith| {
         arith.overwrite(&arith.path(PRODUCT), "84\n");
     });
 }
 
 #[test]
-fn set_aside_means_kept() {
+fn a_file_set_aside_is_kept() {
     let arith = Arith::evaluated();
     arith.overwrite(&arith.path(PRODUCT), "84\n");
     verify(&arith, &["--repair"]);
@@ -213,7 +213,7 @@ fn a_record_of_a_newer_version_is_reported_and_left_alone() {
 }
 
 #[test]
-fn a_record_that_promises_more_than_there_can_be_is_reported() {
+fn a_record_with_too_many_outputs_is_reported() {
     let arith = Arith::evaluated();
     let record = arith.path("c_divmod/COMMIT/record/ad48103e4fc7_5d9474c0309b.json");
     let text = fs::read_to_string(&record).unwrap();
@@ -240,7 +240,7 @@ fn a_part_may_be_chosen_by_time_and_by_chance() {
 }
 
 #[test]
-fn a_storage_must_be_there_and_is_not_made() {
+fn a_missing_storage_is_reported_and_not_created() {
     let arith = Arith::evaluated();
     for options in [&["verify", "nowhere"][..], &["verify", "--repair", "nowhere"]] {
         let found = arith.ce(options);

@@ -17,7 +17,7 @@ fn by(attested: &serde_json::Value) -> String {
 }
 
 #[test]
-fn evidence_goes_to_a_repository_comes_from_there_and_is_counted() {
+fn evidence_is_pushed_pulled_and_counted() {
     let lab = recorded();
     evaluate(&lab, "other").exit(0);
     push(&lab, &[], "storage", "results.git").exit(0);

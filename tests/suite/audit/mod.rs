@@ -84,7 +84,7 @@ fn no_record_leads_to_a_task_outside_of_the_work_tree() {
 }
 
 #[test]
-fn calls_that_make_the_same_agree_and_nothing_changes() {
+fn equal_outputs_agree_and_nothing_changes() {
     let lab = recorded();
     lab.called();
     let before = published(&lab);
@@ -105,7 +105,7 @@ fn calls_that_make_the_same_agree_and_nothing_changes() {
 }
 
 #[test]
-fn a_hidden_dependency_differs_and_the_first_one_leaves_first_is_named() {
+fn a_hidden_dependency_is_found_and_the_first_differing_call_is_named() {
     let lab = recorded();
     let before = published(&lab);
     salt(&lab, "pepper\n");

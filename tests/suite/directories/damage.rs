@@ -86,7 +86,7 @@ fn the_manifest_is_not_needed() {
 }
 
 #[test]
-fn everything_is_collected() {
+fn all_files_of_a_directory_are_collected() {
     let lab = Lab::task("Inputs: 'x'\n(make INPUT('x'))[0]").computation(
         "make",
         "a",

@@ -89,13 +89,13 @@ fn a_disk_that_fails_once_loses_nothing() {
 
 #[test]
 #[cfg(debug_assertions)]
-fn a_run_that_dies_leaves_what_the_next_can_use() {
+fn a_run_that_dies_leaves_a_usable_storage() {
     fail_everywhere(4, &[":KILL"], |code, told| assert_eq!(code, None, "{told}"));
 }
 
 /// Kills runs at moments that differ each time, several at once; then everything is right.
 #[test]
-fn runs_that_are_killed_at_any_moment_leave_what_the_next_can_use() {
+fn runs_killed_at_any_moment_leave_a_usable_storage() {
     let kills = std::env::var("CE_KILLS").map_or(18, |text| text.parse::<u64>().unwrap());
     let mut lab = lab();
     for kill in 0..kills {

@@ -79,7 +79,7 @@ fn a_file_with_its_recorded_size_and_time_is_found_by_verification_only() {
 }
 
 #[test]
-fn other_times_and_modes_cost_a_look_and_no_execution() {
+fn changed_times_and_modes_are_checked_without_an_execution() {
     let lab = evaluated();
     let dir = output(&lab);
     for entry in walkdir::WalkDir::new(&dir) {
@@ -148,7 +148,7 @@ fn an_output_that_was_removed_is_made_again() {
 
 /// An entry that stands in its place goes to quarantine, and is not followed.
 #[test]
-fn something_else_in_its_place_is_replaced() {
+fn a_foreign_entry_in_the_place_of_a_directory_is_replaced() {
     let ways: [fn(&Path); 4] = [
         |place| fs::write(place, "file").unwrap(),
         |place| symlink("/etc", place).unwrap(),

@@ -59,7 +59,7 @@ fn a_directory_is_copied_and_found_again() {
 }
 
 #[test]
-fn it_is_given_by_any_path_to_it() {
+fn an_input_directory_is_given_by_any_path() {
     let lab = lab();
     lab.ce_run(&[]).exit(0).called(vec!["tell"]);
     symlink("x", lab.path("data/link")).unwrap();
@@ -91,7 +91,7 @@ fn invalid_values_are_reported() {
 }
 
 #[test]
-fn a_literal_that_cannot_be_a_value_is_reported_alike() {
+fn an_invalid_literal_is_reported_like_an_invalid_input() {
     let lab = Lab::task("Inputs:\n(tell FILE('data/x') FILE('data/x'))[0]")
         .computation("tell", "a b", "all", TELL)
         .commit();

@@ -10,7 +10,7 @@ use crate::needs::needs;
 use crate::program::{Ran, Running};
 
 #[test]
-fn everything_in_it_is_published_read_only() {
+fn all_entries_of_a_directory_are_published_read_only() {
     let script = r#"set -e; cd "$2"
         mkdir -p a/b/c empty/deep; echo 1 >a/b/c/one; echo 2 >top
         printf '#!/bin/sh\n' >run; chmod 750 run; chmod 4711 top
@@ -150,7 +150,7 @@ fn sparse_files_are_published_sparse() {
 }
 
 #[test]
-fn it_may_be_nested_deeply() {
+fn a_deeply_nested_directory_is_published() {
     needs(&["python3"]);
     let script = r#"exec python3 - "$2" <<'END'
 import os, sys

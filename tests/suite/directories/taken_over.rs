@@ -49,7 +49,7 @@ fn gc<'a>(lab: &'a Lab, options: &[&str]) -> Ran<'a> {
 }
 
 #[test]
-fn all_links_lead_to_the_maker() {
+fn all_links_lead_to_the_original_directory() {
     let Some(mut lab) = evaluated() else { return };
     let maker = maker(&lab);
     for text in ["two", "three", "four"] {
@@ -72,7 +72,7 @@ fn all_links_lead_to_the_maker() {
 }
 
 #[test]
-fn a_maker_that_is_damaged_is_made_once_for_all() {
+fn a_damaged_original_is_made_again_once_for_all_links() {
     let Some(lab) = evaluated() else { return };
     lab.ce_run(&[]).exit(0).says("2 taken over");
     let maker = maker(&lab);
@@ -89,7 +89,7 @@ fn a_maker_that_is_damaged_is_made_once_for_all() {
 
 /// Without a repair, a run makes what it needs under its own name, in the place of the link.
 #[test]
-fn a_damaged_maker_is_not_a_source() {
+fn a_damaged_original_is_not_taken_over() {
     let Some(lab) = evaluated() else { return };
     lab.ce_run(&[]).exit(0).says("2 taken over");
     let maker = maker(&lab);
@@ -105,7 +105,7 @@ fn a_damaged_maker_is_not_a_source() {
 }
 
 #[test]
-fn a_link_to_something_else_is_not_followed() {
+fn a_foreign_link_is_not_followed() {
     let Some(lab) = evaluated() else { return };
     lab.ce_run(&[]).exit(0).says("2 taken over");
     let maker = maker(&lab);
@@ -132,7 +132,7 @@ fn a_link_to_something_else_is_not_followed() {
 
 /// The maker must stay while a result that is a link to it does.
 #[test]
-fn a_collection_keeps_the_maker_of_what_it_keeps() {
+fn a_collection_keeps_the_originals_of_kept_links() {
     let Some(lab) = evaluated() else { return };
     lab.ce_run(&[]).exit(0).says("2 taken over");
     let lab = next(lab, "two");
@@ -156,7 +156,7 @@ fn a_collection_keeps_the_maker_of_what_it_keeps() {
 
 /// The commit of the maker is forgotten, the commit of the link is not.
 #[test]
-fn a_collection_keeps_the_maker_of_a_commit_that_is_reached() {
+fn a_collection_keeps_the_originals_of_links_of_reachable_commits() {
     let Some(lab) = evaluated() else { return };
     lab.ce_run(&[]).exit(0).says("2 taken over");
     let maker = maker(&lab);
@@ -172,7 +172,7 @@ fn a_collection_keeps_the_maker_of_a_commit_that_is_reached() {
 }
 
 #[test]
-fn a_call_whose_maker_is_gone_is_not_a_source() {
+fn a_call_without_its_original_is_not_taken_over() {
     let Some(lab) = evaluated() else { return };
     lab.ce_run(&[]).exit(0).says("2 taken over");
     let dir = stored(&lab, &maker(&lab));

@@ -69,7 +69,7 @@ fn changes_of_a_computation_are_reported_as_git_does() {
 }
 
 #[test]
-fn of_a_merge_those_commits_are_told_that_touched_the_computation() {
+fn commits_of_a_merge_are_listed_if_they_touched_the_computation() {
     let lab = evaluated(Library::Plain);
     let lab = lab.file("computations/mul/one", "").commit_again();
     git(&lab, "", &["checkout", "-q", "-b", "side", "HEAD~1"]);
@@ -113,7 +113,7 @@ fn files_of_a_nested_submodule_are_reported() {
 }
 
 #[test]
-fn a_shallow_clone_tells_what_it_has() {
+fn a_shallow_clone_lists_the_commits_that_it_has() {
     let lab = evaluated(Library::Plain).file("computations/mul/one", "").commit_again();
     let url = format!("file://{}", lab.path("task").display());
     git(&lab, "", &["clone", "-q", "--depth=1", &url, "../shallow"]);
@@ -129,7 +129,7 @@ fn a_shallow_clone_tells_what_it_has() {
 }
 
 #[test]
-fn of_several_commits_the_nearest_is_compared_with() {
+fn the_nearest_of_several_commits_is_compared() {
     let lab = evaluated(Library::Submodules);
     let mul = lab.path("task/computations/mul");
     let first = repository::head(&mul);

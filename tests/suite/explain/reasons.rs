@@ -32,7 +32,7 @@ fn an_input_that_differs_is_followed_down_to_the_first_cause() {
 }
 
 #[test]
-fn a_task_input_that_differs_is_the_cause_of_all_that_reads_it() {
+fn a_differing_task_input_is_the_cause_for_all_its_readers() {
     let lab = evaluated(Library::Plain).data("y", "6\n");
     let expected = ["mul: input1 <- input:y", "add: waits0 <- input:y"];
     assert_eq!(whys(&lab, &[]), expected);
@@ -199,7 +199,7 @@ fn wrong_arguments_are_refused_without_an_explanation() {
 }
 
 #[test]
-fn another_commit_is_not_a_reason_to_repeat_an_isolated_call() {
+fn an_isolated_call_is_not_repeated_for_another_commit() {
     let lab = evaluated(Library::Plain).data("y", "6\n").file("README", "").commit_again();
     let expected = [
         "mul: computation <- computation:mul, input1 <- input:y",

@@ -33,7 +33,7 @@ fn plotted() -> Lab {
 }
 
 #[test]
-fn a_sheet_of_the_task_that_cannot_be_used_makes_the_task_wrong() {
+fn an_invalid_sheet_of_the_task_is_an_error_of_the_task() {
     let broken = &SHEET[..SHEET.len() - 6];
     let lab =
         lab("SWEEP(:body (size INPUT('sample')) :points OWN('s.tsv'))", &format!("{broken}\n"));
@@ -50,7 +50,7 @@ fn a_sheet_of_the_task_that_cannot_be_used_makes_the_task_wrong() {
 }
 
 #[test]
-fn points_that_a_call_has_computed_and_cannot_be_used_are_a_failure() {
+fn invalid_computed_points_are_a_failure() {
     for (text, expected) in [
         (
             "SWEEP(:body (size INPUT('sample')) :points (derive))",

@@ -7,7 +7,7 @@ const ADA: &str =
     "{\"threads\":1,\"seconds\":0.510}\n{\"threads\":2,\"seconds\":null,\"status\":\"failed\"}\n";
 
 #[test]
-fn rows_of_both_tables_follow_each_other_with_the_name_of_theirs() {
+fn rows_of_both_tables_are_concatenated_with_the_name_of_their_table() {
     let bob = "{\"threads\":1,\"seconds\":1e-3,\"note\":\"a \\\"b\\\"\\n\"}\n";
     let two = makes(NAME, &[ADA, "ada\n", bob, "bob's \"new\" one\n", "machine\n"]);
     assert_eq!(

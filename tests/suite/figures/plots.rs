@@ -79,7 +79,7 @@ fn axes_and_groups_have_their_names() {
 }
 
 #[test]
-fn a_plot_says_what_its_bars_are() {
+fn a_plot_explains_its_error_bars() {
     for (replicates, note) in [
         (7, "Points: medians of 7 values. Bars: 95 % confidence intervals of the median."),
         (3, "Points: medians of 3 values. Bars: from smallest to largest value."),
@@ -138,7 +138,7 @@ fn values_of_several_types_have_places_and_groups_of_their_own() {
 }
 
 #[test]
-fn any_name_of_a_group_is_shown_as_it_is() {
+fn any_name_of_a_group_is_shown_unchanged() {
     let long = "x".repeat(200);
     let cut = format!("{}…{}", "x".repeat(58), "x".repeat(28));
     let names = [
@@ -179,7 +179,7 @@ fn any_name_of_a_group_is_shown_as_it_is() {
 }
 
 #[test]
-fn a_picture_is_the_same_whatever_the_host_is_set_to() {
+fn a_picture_does_not_depend_on_settings_of_the_host() {
     for name in PLOTS {
         let measured = measurements(3);
         let inputs = of_kind(name, &[&measured, "threads", "seconds", "size"]);

@@ -31,7 +31,7 @@ fn in_the_middle(svg: &str) {
 }
 
 #[test]
-fn points_are_at_their_values() {
+fn points_are_drawn_at_their_values() {
     let linear = "{\"x\":1,\"y\":0}\n{\"x\":2,\"y\":5}\n{\"x\":3,\"y\":10}\n";
     let log = "{\"x\":1,\"y\":1}\n{\"x\":8,\"y\":10}\n{\"x\":64,\"y\":100}\n";
     for name in ["groups", "scatter"] {
@@ -105,7 +105,7 @@ fn a_history_marks_where_the_level_changes_and_stays() {
 
 /// The step that the library finds, and `ce table --steps`.
 #[test]
-fn a_history_has_the_steps_that_tables_have() {
+fn a_history_has_the_same_steps_as_a_table() {
     let mut random = Random::new(11);
     let mut all: Vec<Vec<f64>> = vec![[2.0; 8].into_iter().chain([3.0; 4]).collect()];
     for length in [7, 8, 9, 20, 41, 120] {

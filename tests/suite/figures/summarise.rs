@@ -42,7 +42,7 @@ fn column(numbers: &[&str], name: &str) -> String {
 }
 
 #[test]
-fn the_interval_of_the_median_has_the_ranks_of_the_tables() {
+fn the_interval_of_the_median_agrees_with_ce_table() {
     // Ranks of published tables: none of 5, 1 and 6 of 6, 2 and 9 of 10, 10 and 21 of 30.
     for (n, low, high) in
         [(5, "null", "null"), (6, "1", "6"), (10, "2", "9"), (30, "10", "21"), (1001, "469", "533")]

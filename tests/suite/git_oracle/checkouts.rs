@@ -40,7 +40,7 @@ fn history(lab: &Lab, library: Library, random: &mut Random) -> Vec<String> {
 }
 
 #[test]
-fn a_commit_of_a_history_gives_what_its_checkout_gives() {
+fn a_task_at_a_commit_equals_its_checkout() {
     let libraries = [Library::Plain, Library::Submodule, Library::Submodules];
     for (seed, library) in seeds(3).zip(libraries.into_iter().cycle()) {
         let lab = Lab::task(TASK).commit_with(library);

@@ -158,7 +158,7 @@ fn archive(oracle: &Oracle, commit: &str, dir: &Path) {
 }
 
 #[test]
-fn a_directory_is_as_exported_if_git_archive_made_it() {
+fn a_directory_made_by_git_archive_counts_as_an_export() {
     for seed in seeds(4) {
         let (mut world, mut random) = (World::new(), Random::new(seed));
         history(&mut world, &mut random, 4);

@@ -104,7 +104,7 @@ fn an_output_that_is_a_link_is_not_adopted() {
 }
 
 #[test]
-fn strict_runs_do_not_believe_a_job_with_an_adopted_call() {
+fn a_strict_run_does_not_use_a_job_with_an_adopted_call() {
     let task = "Inputs: 'x', 'y'\n(add (mul INPUT('x') INPUT('y'))[0] INPUT('y'))[0]";
     let lab = Lab::task(task).commit();
     let commit = lab.git("task", &["rev-parse", "HEAD"])[..12].to_owned();

@@ -226,7 +226,7 @@ fn verify_names_every_entry_of_a_wrong_kind() {
 }
 
 #[test]
-fn a_run_goes_on_or_says_what_to_try() {
+fn a_run_continues_or_fails_with_advice() {
     let lab = furnished();
     let places = places(&lab);
     // Other kinds are in `places`.

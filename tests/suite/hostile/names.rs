@@ -117,7 +117,7 @@ fn two_tasks_of_one_name_and_commit_have_jobs_of_their_own() {
 }
 
 #[test]
-fn a_job_whose_record_does_not_tell_its_place_is_not_believed_without_a_look() {
+fn a_job_whose_record_lacks_its_place_is_checked() {
     let lab = two("a/t", "b/t");
     assert_eq!(evaluated(&lab, "a/t", &[]), "one\n");
     for name in
@@ -196,7 +196,7 @@ fn outputs_without_records_belong_to_the_tree_that_their_directory_names() {
 }
 
 #[test]
-fn a_job_is_not_believed_after_a_literal_has_changed() {
+fn a_job_is_not_reused_after_a_literal_has_changed() {
     let lab = Lab::task("Inputs: \n(mul FILE('my/file') FILE('my/file'))[0]").commit();
     let literal = lab.path("storage/my/file");
     fs::create_dir_all(lab.path("storage/tinputs")).unwrap();

@@ -183,7 +183,7 @@ fn a_foreign_link_is_reported_and_the_rest_is_looked_at() {
 }
 
 #[test]
-fn pins_behind_a_link_let_nothing_be_collected() {
+fn pins_behind_a_link_prevent_a_collection() {
     let lab = furnished();
     let pins = lab.path("storage/c_mul").join(super::version(&lab, "c_mul")).join("pinned");
     fs::rename(&pins, lab.path("elsewhere")).unwrap();
@@ -193,7 +193,7 @@ fn pins_behind_a_link_let_nothing_be_collected() {
 }
 
 #[test]
-fn a_link_in_any_place_leads_nowhere() {
+fn a_link_in_any_place_is_not_followed() {
     attack_all(&KINDS[..3]);
 }
 
@@ -214,7 +214,7 @@ fn betrayed(script: &str) -> Lab {
 }
 
 #[test]
-fn a_stage_that_becomes_a_link_while_a_call_runs_leads_nowhere() {
+fn a_stage_that_becomes_a_link_during_a_call_is_not_followed() {
     for script in [
         // The directory that it works in, its own directory, its stage, the run's directory, and the directory of all runs.
         r#"rm -rf "$slot/work"; ln -s "$decoy" "$slot/work"; echo 1 >"$3""#,

@@ -34,7 +34,7 @@ fn move_out(lab: &Lab, place: &Path) {
 }
 
 #[test]
-fn a_result_that_cannot_be_read_is_not_a_source() {
+fn an_unreadable_result_is_not_taken_over() {
     type Spoil = fn(&Lab, &Path, &Path);
     let spoil: [(&str, Spoil); 6] = [
         ("the tree's versions", |lab, commits, _| {
@@ -62,7 +62,7 @@ fn a_result_that_cannot_be_read_is_not_a_source() {
 }
 
 #[test]
-fn a_source_whose_log_cannot_be_read_is_taken_over_without() {
+fn a_result_is_taken_over_without_its_unreadable_log() {
     type Spoil = fn(&Lab, &Path);
     let spoil: [Spoil; 3] = [
         |lab, log| move_out(lab, log.parent().unwrap()),
@@ -84,7 +84,7 @@ fn a_source_whose_log_cannot_be_read_is_taken_over_without() {
 }
 
 #[test]
-fn a_place_of_its_own_that_is_a_link_is_an_error() {
+fn a_result_directory_that_is_a_link_is_an_error() {
     let (lab, _) = with_source();
     let commit = lab.git("task", &["rev-parse", "HEAD"]);
     fs::create_dir(lab.path("decoy")).unwrap();

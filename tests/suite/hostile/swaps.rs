@@ -115,7 +115,7 @@ fn an_input_with_other_contents_is_not_read() {
 }
 
 #[test]
-fn an_input_that_was_replaced_by_its_equal_is_read() {
+fn an_input_replaced_by_an_equal_one_is_read() {
     let script = r#"
         for file in $S/c_mul/*/00/*; do
             cp $file $S/../new

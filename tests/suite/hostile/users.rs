@@ -244,7 +244,7 @@ fn results_of_one_user_can_be_verified_pinned_and_collected_by_another() {
 }
 
 #[test]
-fn the_doctor_tells_what_keeps_others_from_a_storage() {
+fn the_doctor_reports_why_others_cannot_use_a_storage() {
     let Some((lab, _)) = shared(0o2775) else { return };
     evaluate(&lab, USERS[0]).exit(0);
     let ask = |user: u32, group: u32| {
@@ -271,7 +271,7 @@ fn suspended(lab: &Lab) -> usize {
 }
 
 #[test]
-fn to_cancel_all_ends_the_calls_of_who_asks() {
+fn cancel_all_ends_only_the_calls_of_the_calling_user() {
     let wait = "Inputs: 'x'\n(wait INPUT('x'))[0]";
     let lab = Lab::task(wait).computation("wait", "x", "y", "exit 75");
     let Some((mut lab, _)) = shared_by(lab, 0o2775) else { return };
@@ -357,7 +357,7 @@ fn an_export_that_is_executed_is_out_of_reach_of_others() {
 }
 
 #[test]
-fn programs_of_a_suspended_call_are_executed_for_who_has_begun_it() {
+fn programs_of_a_suspended_call_run_for_the_user_who_began_it() {
     let lab = Lab::task("Inputs: 'x'\n(wait INPUT('x'))[0]");
     let lab = lab.computation("wait", "x", "y", "exit 75");
     let lab = lab.file("computations/wait/cancel", "#!/bin/sh\n: >\"$LAB_CANCELLED\"\n");

@@ -42,7 +42,7 @@ fn a_device_is_granted() {
 }
 
 #[test]
-fn a_path_that_exists_outside_only_is_reported_with_the_line_that_would_show_it() {
+fn a_missing_path_is_reported_with_the_line_of_access_that_grants_it() {
     let Some(lab) = lab("", r#"cat LAB/data/x "$1" >"$2""#) else { return };
     lab.ce_run(&[]).exit(1).says(
         "try: its sandbox does not show that; if it needs it, commit the line \"read LAB/data/x\" in",
@@ -55,7 +55,7 @@ fn a_path_that_exists_outside_only_is_reported_with_the_line_that_would_show_it(
 }
 
 #[test]
-fn an_interpreter_that_exists_outside_only_is_reported_with_the_line_that_would_show_it() {
+fn a_missing_interpreter_is_reported_with_the_line_of_access_that_grants_it() {
     let Some(lab) = lab("", "") else { return };
     let shell = lab.path("data/shell");
     std::os::unix::fs::symlink("/bin/sh", &shell).unwrap();
@@ -84,7 +84,7 @@ fn mistakes_in_access_are_reported_before_any_call_runs() {
 }
 
 #[test]
-fn a_path_below_which_something_is_mounted_is_granted_with_it() {
+fn a_path_is_granted_with_the_mounts_below_it() {
     let script = r#"ls -d /sys/class /sys/devices/system/cpu >"$2"
         for file in /sys/kernel/uevent_seqnum /sys/devices/system/cpu/online; do cat $file >/dev/null || exit; done
         for place in /sys /sys/devices/system/cpu; do ! echo x 2>&- >$place/new || exit; done"#;

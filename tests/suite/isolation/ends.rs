@@ -97,7 +97,7 @@ fn processes_left_behind_are_gone_before_the_next_call() {
 }
 
 #[test]
-fn a_call_that_limits_number_one_harms_no_other() {
+fn a_call_that_limits_the_first_process_harms_no_other_call() {
     if !is_possible() {
         return;
     }
@@ -113,7 +113,7 @@ fn a_call_that_limits_number_one_harms_no_other() {
 }
 
 #[test]
-fn a_signal_ends_what_is_isolated() {
+fn a_signal_ends_isolated_calls() {
     let Some((lab, running, processes, _never)) = waiting("", &[]) else { return };
     running.signal(Signal::INT);
     Ran::new(&lab, running.output()).exit(130).says("interrupted");
@@ -164,7 +164,7 @@ fn exit_status_signal_and_log_are_reported() {
 }
 
 #[test]
-fn many_at_once_share_launchers() {
+fn many_concurrent_calls_share_launchers() {
     let part = |at: usize| format!("(look{} INPUT('x'))[0]", at % 3);
     let text = format!("Inputs: 'x'\n(all {} {} {})[0]", part(0), part(1), part(2));
     let mut lab = Lab::task(&text)
@@ -195,7 +195,7 @@ open(sys.argv[2], 'w').write(open(sys.argv[1]).read())
 os._exit(0)"#;
 
 #[test]
-fn an_exec_that_its_own_child_traces_ends() {
+fn an_exec_traced_by_its_own_child_ends() {
     if !is_possible() {
         return;
     }

@@ -114,7 +114,7 @@ fn a_link_of_the_host_is_followed() {
 
 /// A computation replaces a granted directory by a link, while the next one waits for it.
 #[test]
-fn a_link_that_a_computation_has_put_there_meanwhile_leads_nowhere() {
+fn a_link_that_a_computation_put_there_meanwhile_is_not_followed() {
     if !is_possible() {
         return;
     }

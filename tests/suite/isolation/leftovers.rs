@@ -47,7 +47,7 @@ for kind in 'msg', 'sem', 'shm':
 open(sys.argv[2], 'w').write(open(sys.argv[1]).read())"#;
 
 #[test]
-fn objects_and_marks_of_the_one_before_are_not_there() {
+fn ipc_objects_and_marks_of_an_earlier_call_are_gone() {
     if !is_possible() {
         return;
     }
@@ -82,7 +82,7 @@ for place in '/tmp', '/outputs':
         except OSError: pass"#;
 
 #[test]
-fn an_empty_directory_tells_nothing_of_the_one_before() {
+fn an_empty_directory_tells_nothing_about_an_earlier_call() {
     if !is_possible() {
         return;
     }
@@ -184,7 +184,7 @@ fn shared_directories_of_the_sandbox_are_read_only() {
 }
 
 #[test]
-fn inputs_of_every_kind_take_the_place_of_others() {
+fn inputs_of_every_kind_replace_inputs_of_the_call_before() {
     if !is_possible() {
         return;
     }
@@ -272,7 +272,7 @@ libc.msgget(7, 0o1600); libc.shmget(7, 4096, 0o1600); libc.semget(7, 1, 0o1600)
 os.nice(3)"#;
 
 #[test]
-fn the_second_call_observes_what_the_first_one_does() {
+fn two_calls_in_a_row_see_the_same_environment() {
     if !is_possible() {
         return;
     }

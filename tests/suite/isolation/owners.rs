@@ -160,7 +160,7 @@ fn files_given_to_a_computation_are_its_own_whatever_their_modes() {
 }
 
 #[test]
-fn the_group_of_a_shared_storage_has_what_is_made_there() {
+fn files_made_in_a_shared_storage_belong_to_its_group() {
     let Some(lab) = lab("", r#"cat "$1" >"$2""#) else { return };
     if !is_root() {
         return;
@@ -193,7 +193,7 @@ fn granted_paths_have_the_permissions_of_the_user() {
 }
 
 #[test]
-fn root_is_nobody_outside_and_everybody_else_is_who_they_are() {
+fn root_is_mapped_to_nobody_and_other_users_to_themselves() {
     let lab = lab("", r#"read in out count </proc/self/uid_map; echo "$(id -u) $out" >"$2""#);
     let Some(lab) = lab.filter(has_own_user) else { return };
     as_each_user(&lab, |user| {

@@ -90,7 +90,7 @@ fn check_and_end(lab: &Lab, run: Running) {
 const WAIT: &str = "mkfifo /tmp/never; sh -c 'read line </tmp/never' LAB/mark";
 
 #[test]
-fn in_every_form_of_a_call_they_have_nothing() {
+fn processes_of_every_kind_of_call_have_no_privileges() {
     if !is_possible() {
         return;
     }

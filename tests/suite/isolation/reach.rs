@@ -47,7 +47,7 @@ fn python_lab(access: &str, lines: &str) -> Option<Lab> {
 }
 
 #[test]
-fn keyrings_of_whoever_started_it_cannot_be_reached() {
+fn keyrings_of_the_user_cannot_be_reached() {
     let Some(lab) = python_lab(
         "",
         r#"
@@ -79,7 +79,7 @@ os.execv(sys.argv[1], sys.argv[1:])"#
 }
 
 #[test]
-fn calls_that_reach_deep_into_the_kernel_are_not_there() {
+fn risky_system_calls_are_unavailable() {
     let Some(lab) = python_lab(
         "",
         r#"
@@ -99,7 +99,7 @@ open(sys.argv[2], 'w').write(f'{there}\n')"#,
 }
 
 #[test]
-fn others_cannot_be_held_up_typed_for_or_listened_to() {
+fn other_processes_cannot_be_stopped_or_spied_on() {
     let Some(lab) = python_lab(
         "",
         r#"
@@ -150,7 +150,7 @@ open(sys.argv[2], 'w').write(f'{made} {limit}')"#,
 }
 
 #[test]
-fn files_of_the_kernel_tell_nothing_of_others() {
+fn kernel_files_tell_nothing_about_other_processes() {
     let Some(lab) = python_lab(
         "",
         r#"
@@ -191,7 +191,7 @@ there = f'{there}\n'
 "#;
 
 #[test]
-fn a_sandbox_has_sockets_of_its_own_network_only() {
+fn a_sandbox_has_only_sockets_of_its_own_network() {
     let write = format!("{FAMILIES}open(sys.argv[2], 'w').write(there)");
     let Some(alone) = python_lab("", &write) else { return };
     as_each_user(&alone, |user| {
@@ -209,7 +209,7 @@ fn a_sandbox_has_sockets_of_its_own_network_only() {
 }
 
 #[test]
-fn limits_of_number_one_cannot_be_changed() {
+fn limits_of_the_first_process_cannot_be_changed() {
     let Some(lab) = python_lab(
         "",
         r#"

@@ -52,7 +52,7 @@ fn lab(access: &str, script: &str) -> Option<Lab> {
 }
 
 #[test]
-fn a_root_takes_the_place_of_the_hosts_system() {
+fn a_root_replaces_the_system_of_the_host() {
     let script = r#"exec >"$3" 2>&1
         for dir in / /usr /etc /home /home/ada /inputs /opt /outputs /var /var/tmp /tmp /srv; do
             echo "$dir:" $(ls -A "$dir"); done
@@ -174,7 +174,7 @@ fn a_root_can_be_granted_more() {
 }
 
 #[test]
-fn a_link_of_a_root_leads_nowhere_else() {
+fn a_link_of_a_root_stays_within_the_root() {
     // Word by word these links stay within the directory; `up/../..` leads two directories above it.
     let script = r#"exec >"$3" 2>&1; ls -d /a /trap; ls /trap/etc /trap; :"#;
     let Some(lab) = lab("", script) else { return };
@@ -250,7 +250,7 @@ fn a_file_cannot_be_a_root() {
 }
 
 #[test]
-fn the_first_path_comes_first() {
+fn the_first_line_of_path_has_priority() {
     for isolated in [true, false] {
         let text = "Inputs: 'x', 'one', 'two'\n(look INPUT('x') INPUT('one') INPUT('two'))[0]";
         let lab = Lab::task(text)
@@ -280,7 +280,7 @@ fn the_first_path_comes_first() {
 }
 
 #[test]
-fn a_root_without_what_is_needed_is_reported() {
+fn a_root_without_a_needed_program_is_reported() {
     let Some(lab) = lab("", "tool") else { return };
     let script = |lab: Lab, text: &str| {
         lab.file("computations/look/exec", text)

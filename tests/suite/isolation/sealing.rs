@@ -40,7 +40,7 @@ fn is_closed(file: &Path, storage: &Path, user: u32) -> bool {
 }
 
 #[test]
-fn set_user_id_programs_can_be_reached_neither_while_it_runs_nor_afterwards() {
+fn set_user_id_programs_are_unreachable_during_and_after_the_call() {
     if !is_possible() {
         return;
     }
@@ -125,7 +125,7 @@ told.append(os.lstat(directory + '/link').st_mtime < 9)
 open(sys.argv[3], 'w').write(f'{told}\n')"#;
 
 #[test]
-fn attributes_of_outputs_do_not_belong_to_the_value() {
+fn attributes_of_outputs_are_not_part_of_the_value() {
     if !is_possible() {
         return;
     }

@@ -38,7 +38,7 @@ pub(super) fn anew(lab: &Lab, user: Option<u32>, options: &[&str]) -> Command {
 }
 
 #[test]
-fn a_computation_sees_its_own_and_nothing_else() {
+fn a_computation_sees_only_its_own_files() {
     let script = r#"exec >"$2" 2>&1
         echo "$0 $*"; pwd; ls -A; echo "home: $HOME $(ls -A "$HOME")"; hostname
         env | cut -d= -f1 | LC_ALL=C sort | tr '\n' ' '; echo
@@ -57,7 +57,7 @@ fn a_computation_sees_its_own_and_nothing_else() {
 }
 
 #[test]
-fn a_computation_does_not_see_what_the_one_before_was_shown() {
+fn a_computation_does_not_see_files_shown_to_the_one_before() {
     if !is_possible() {
         return;
     }
@@ -73,7 +73,7 @@ fn a_computation_does_not_see_what_the_one_before_was_shown() {
 }
 
 #[test]
-fn a_computation_changes_its_outputs_and_nothing_else() {
+fn a_computation_can_write_only_its_outputs() {
     let script = r#"exec 2>"$2"
         echo new >"$1"; rm "$1"; chmod 777 "$1"
         echo new >/computation/exec; touch /computation/new /inputs/new /usr/new /etc/new /new
@@ -171,7 +171,7 @@ fn a_host_that_cannot_isolate_is_reported_once() {
 }
 
 #[test]
-fn a_commit_that_changes_nothing_else_costs_no_execution() {
+fn a_commit_without_changes_of_the_computation_costs_no_execution() {
     let Some(lab) = lab("", r#"cp "$1" "$2""#) else { return };
     lab.ce_run(&[]).exit(0).says("1 call: 1 computed");
     let lab = lab.file("README", "").commit_again();
@@ -189,7 +189,7 @@ fn files_that_git_does_not_record_are_hidden() {
 }
 
 #[test]
-fn a_computation_is_seen_whichever_repository_holds_it() {
+fn a_computation_is_visible_from_any_repository() {
     let script = r#"cp "$1" "$2""#;
     for library in [Library::Submodule, Library::Submodules] {
         if lab("", script).is_none() {

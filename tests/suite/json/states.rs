@@ -251,7 +251,7 @@ fn is_open(place: &str) -> bool {
 }
 
 #[test]
-fn each_definition_is_what_is_printed_and_nothing_else() {
+fn each_definition_agrees_with_the_printed_objects() {
     let mut printed = PrintedJson::default();
     one_task(&mut printed);
     members(&mut printed);
@@ -295,7 +295,7 @@ fn each_definition_is_what_is_printed_and_nothing_else() {
 }
 
 #[test]
-fn a_run_that_waits_for_another_one_prints_that() {
+fn a_run_that_waits_for_another_one_says_so() {
     let wait = r#"until [ -e "$LAB_LOG.on" ]; do sleep 0.01; done; cat "$1" >"$2""#;
     let lab = Lab::task("Inputs: 'x'\n(wait INPUT('x'))").computation("wait", "a", "b", wait);
     let lab = lab.commit();

@@ -22,7 +22,7 @@ fn evaluates(lab: Lab) {
 }
 
 #[test]
-fn labels_of_any_characters() {
+fn labels_may_have_any_characters() {
     let lab = lab()
         .rename(
             "workflow/inputs/00_01-divmod/inputs/00-x",
@@ -47,7 +47,7 @@ fn control_characters_in_names_do_not_reach_the_terminal() {
 }
 
 #[test]
-fn names_of_any_characters() {
+fn names_may_have_any_characters() {
     let text =
         "Inputs: 'it's \"x\" - ü/数', 'b'\n(add-up.2_é INPUT('it's \"x\" - ü/数') INPUT('b'))[0]";
     let lab = Lab::task(&text.replace('/', "|"))
@@ -123,7 +123,7 @@ fn files_that_nothing_reads_are_reported() {
 }
 
 #[test]
-fn a_computation_without_inputs() {
+fn a_computation_may_have_no_inputs() {
     let lab =
         Lab::task("Inputs:\n(make)[0]").computation("make", "", "a", r#"echo made >"$1""#).commit();
     lab.ce_run(&[]).exit(0).called(vec!["make"]).prints("load/no-inputs.txt");
@@ -132,7 +132,7 @@ fn a_computation_without_inputs() {
 }
 
 #[test]
-fn a_task_below_the_top_of_its_repository() {
+fn a_task_may_be_below_the_top_of_its_repository() {
     let (lab, above) = (lab(), Lab::empty());
     let (top, task) = (above.path("task"), above.path("task/tasks/task"));
     fs::create_dir(top.join("tasks")).unwrap();

@@ -27,7 +27,7 @@ fn simple() -> TempDir {
 }
 
 #[test]
-fn ten_thousand_directories_in_each_other_take_neither_stack_nor_descriptors() {
+fn ten_thousand_nested_directories_use_bounded_stack_and_descriptors() {
     const DEPTH: usize = 10_000;
     let dir = directory();
     let nest = Nest::new(&dir.path().join("top"), DEPTH);
@@ -84,7 +84,7 @@ fn large_and_sparse_files_and_hard_links_are_files_like_others() {
 }
 
 #[test]
-fn of_the_mode_only_the_right_of_the_owner_to_execute_counts() {
+fn only_the_execute_bit_of_the_owner_counts() {
     let dir = simple();
     let with = |mode| {
         fs::set_permissions(dir.path().join("a"), Permissions::from_mode(mode)).unwrap();
@@ -114,7 +114,7 @@ fn empty_directories_count_and_links_are_not_followed() {
 }
 
 #[test]
-fn all_that_cannot_be_part_of_a_value_is_refused_at_once() {
+fn all_invalid_entries_are_reported_at_once() {
     let dir = simple();
     let at = |name: &str| dir.path().join(name);
     fifo(&at("fifo"));
@@ -201,7 +201,7 @@ fn a_new_hard_link_is_not_a_change_where_files_are_linked() {
 }
 
 #[test]
-fn reading_ends_when_somebody_asks_to_stop() {
+fn reading_ends_on_request() {
     let dir = simple();
     let stop = AtomicBool::new(true);
     assert!(matches!(Scan::at(dir.path(), &stop), Err(DirectoryError::Interrupted)));

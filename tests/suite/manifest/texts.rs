@@ -94,7 +94,7 @@ fn spelled(mut bytes: &[u8]) -> String {
 }
 
 #[test]
-fn the_manifest_of_a_directory_is_what_the_documentation_says() {
+fn the_manifest_of_a_directory_agrees_with_the_documentation() {
     for seed in seeds(60) {
         let mut random = Random::new(seed);
         let dir = directory();

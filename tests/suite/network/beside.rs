@@ -97,7 +97,7 @@ fn collections_on_the_same_host_take_nothing_that_a_run_needs() {
 /// Each run of a host needs the output of a call that it had made before, and that a collection on the other host has made away
 /// or is making away.
 #[test]
-fn a_run_makes_again_what_a_collection_on_another_host_has_just_made_away() {
+fn a_run_makes_again_a_result_that_another_host_just_evicted() {
     let lab =
         Lab::task("Inputs: 'x', 'y', 'z'\n(join (mul INPUT('x') INPUT('y'))[0] INPUT('z'))[0]")
             .computation("mul", "a b", "c", r#"cat "$1" "$2" >"$3""#)

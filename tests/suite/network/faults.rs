@@ -45,7 +45,7 @@ fn each(from: u32, faults: &[fn(u32) -> String]) -> u32 {
 }
 
 #[test]
-fn an_old_answer_at_any_operation_is_asked_for_again() {
+fn a_stale_answer_at_any_operation_is_asked_for_again() {
     let operations = each(
         1,
         &[|at| format!("{at}:ESTALE"), |at| format!("{at}:ENOENT"), |at| format!("{at}:ENOTEMPTY")],

@@ -113,7 +113,7 @@ fn two_runs_at_once_on_a_new_storage_make_each_call_once() {
 }
 
 #[test]
-fn a_run_that_is_killed_leaves_what_one_on_another_host_can_use() {
+fn a_killed_run_leaves_a_storage_that_another_host_can_use() {
     let lab = lab();
     let gluster = Gluster::start(&lab);
     let hosts = ["a", "b"].map(|name| gluster.host(name));
@@ -196,7 +196,7 @@ fn a_worker_on_another_host_waits_for_the_storage_and_serves_it() {
 
 /// Its hard links are not the same files under other names. Here `sshfs` talks to the server of `sftp` itself.
 #[test]
-fn a_run_and_a_worker_warn_of_hard_links_that_are_not_what_leases_need() {
+fn runs_and_workers_warn_if_hard_links_do_not_support_leases() {
     let server = "/usr/lib/openssh/sftp-server";
     needs_mounts(&["sshfs", server]);
     let lab = lab();

@@ -237,7 +237,7 @@ fn no_output_beside_a_page_is_opened_as_a_document() {
 }
 
 #[test]
-fn a_browser_shows_a_picture_beside_a_page_and_executes_nothing() {
+fn a_browser_shows_pictures_beside_a_page_and_executes_no_script() {
     let lab = active();
     let Some(mut browser) = Chromium::start() else { return };
     browser.open_any(&lab.path("page/pictures/00-fig.svg.html"), [1000, 800], "light");

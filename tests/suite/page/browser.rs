@@ -24,7 +24,7 @@ fn count(chromium: &mut Chromium, selector: &str) -> u64 {
 }
 
 #[test]
-fn everything_is_drawn_and_a_click_shows_more() {
+fn the_whole_drawing_is_shown_and_a_click_shows_details() {
     let lab = sweep();
     let Some(mut page) = opened(&lab, [1000, 800], "light") else { return };
     let sections = "[...document.querySelectorAll('main > section')].map((it) => it.id).join()";
@@ -136,7 +136,7 @@ fn a_page_says_who_has_executed_what_on_which_kinds_of_hosts() {
 }
 
 #[test]
-fn the_policy_keeps_everything_else_out() {
+fn the_content_policy_blocks_everything_else() {
     let lab = sweep();
     let Some(mut page) = opened(&lab, [1000, 800], "light") else { return };
     assert_eq!(page.troubles(), Vec::<String>::new());
@@ -157,7 +157,7 @@ const REACHABLE: &str = "[...document.querySelectorAll('a[href], button, input, 
 const FOCUSED: &str = "document.activeElement.outerHTML.slice(0, 120)";
 
 #[test]
-fn a_keyboard_reaches_everything_in_order_and_sees_where_it_is() {
+fn the_keyboard_reaches_everything_in_order_with_a_visible_focus() {
     let lab = sweep();
     let Some(mut page) = opened(&lab, [1000, 800], "light") else { return };
     for scheme in ["light", "dark"] {
@@ -194,7 +194,7 @@ fn a_keyboard_reaches_everything_in_order_and_sees_where_it_is() {
 }
 
 #[test]
-fn keys_open_and_close_what_a_mouse_does() {
+fn keys_open_and_close_the_same_parts_as_the_mouse() {
     let lab = sweep();
     let Some(mut page) = opened(&lab, [1000, 800], "light") else { return };
     let summaries = count(&mut page, "details > summary");

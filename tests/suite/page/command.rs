@@ -24,7 +24,7 @@ fn of_calls(data: &Value, field: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_page_of_a_storage_has_all_calls_and_what_they_were_made_from() {
+fn a_page_of_a_storage_has_all_calls_and_their_origins() {
     let lab = lab();
     lab.unchanged(|| report(&lab, &["../storage"]).exit(0).says("page.html: 2 calls, 0 tables"));
     let data = data(&lab);
@@ -51,7 +51,7 @@ fn equal_storages_give_equal_pages() {
 }
 
 #[test]
-fn a_page_of_a_task_has_what_is_missing() {
+fn a_page_of_a_task_lists_missing_results() {
     let mut lab = lab();
     report(&lab, &["--task", ".", "../storage", "../data/x", "../data/y"]).exit(0);
     assert_eq!(of_calls(&data(&lab), "state"), ["executed"; 2]);
@@ -71,7 +71,7 @@ fn a_page_of_a_task_has_what_is_missing() {
 }
 
 #[test]
-fn a_page_of_a_result_has_what_it_was_made_from() {
+fn a_page_of_a_result_has_its_origins() {
     let lab = lab();
     let call = lab.results().into_keys().find(|name| name.starts_with("c_mul/")).unwrap();
     let short = call.replace("/00/", "/");
@@ -171,7 +171,7 @@ fn a_storage_without_results_has_a_page() {
 }
 
 #[test]
-fn a_clone_of_a_results_repository_has_a_page_with_who_has_executed_what() {
+fn a_page_of_a_clone_names_the_executors_of_calls() {
     let lab = shared::lab();
     shared::evaluate(&lab, "storage").exit(0);
     shared::push(&lab, &[], "storage", "results.git").exit(0);

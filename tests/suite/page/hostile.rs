@@ -39,7 +39,7 @@ fn lab() -> (Lab, &'static str) {
 }
 
 #[test]
-fn hostile_texts_are_only_texts() {
+fn hostile_texts_are_shown_as_text() {
     let (lab, storage) = lab();
     report(&lab, &[storage]).exit(0);
     let text = page(&lab);

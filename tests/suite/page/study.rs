@@ -111,7 +111,7 @@ fn a_reader_finds_question_results_measurements_and_how_to_repeat_them() {
 }
 
 #[test]
-fn medians_of_too_few_values_are_known_no_better_than_wide_ones() {
+fn medians_of_too_few_values_count_as_uncertain() {
     let lab = study();
     let measure =
         "read size <\"$2\"; read replicate <\"$3\"; [ $size != 10 ] || [ $replicate -gt 3 ] || exit 1
@@ -176,7 +176,7 @@ fn the_version_is_the_commit_and_the_last_one_that_changed_the_study() {
 }
 
 #[test]
-fn without_scripts_and_on_paper_nothing_that_counts_is_missing() {
+fn the_page_is_complete_without_scripts_and_on_paper() {
     let lab = study();
     let Some(mut browser) = Chromium::start() else { return };
     evaluate(&lab).exit(0);
@@ -239,7 +239,7 @@ fn the_question_is_read_from_the_commit() {
 
 /// A result that came from elsewhere was not measured when it came, nor here.
 #[test]
-fn times_and_hosts_that_are_not_published_are_not_made_up() {
+fn unpublished_times_and_hosts_are_left_out() {
     let lab = study();
     let inputs = ["-p", "machine=ada", "data=../data/words"];
     lab.run("ce", &[&["run", "--no-sync", "../storage"][..], &inputs].concat()).exit(0);

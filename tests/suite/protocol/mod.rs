@@ -64,7 +64,7 @@ fn reported_outputs_are_in_place_and_readers_find_published_ones() {
 }
 
 #[test]
-fn a_run_whose_directory_is_removed_while_it_lives_reports_nothing_that_is_not_there() {
+fn a_run_without_its_directory_reports_no_missing_outputs() {
     for lease in [Lease::Ignored, Lease::Wanted] {
         let may = May { die: 1, look_dead: 1, read: 1, clean: 1, ..NOTHING };
         let states = explore_all(&beginnings(), 2, lease, may);

@@ -245,7 +245,7 @@ fn form() -> (u8, usize) {
 }
 
 #[test]
-fn each_ticket_is_delivered_once_whoever_dies() {
+fn each_ticket_is_delivered_once_in_spite_of_deaths() {
     let (states, most) = explore(form().0, 0);
     assert!(states > 1_000, "{states} states were visited");
     assert!((2..=3).contains(&most), "each death costs at most one more execution: {most}");

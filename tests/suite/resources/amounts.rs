@@ -108,7 +108,7 @@ fn more_cpus_than_the_host_has_may_be_used() {
 }
 
 #[test]
-fn a_node_counts_before_the_task_and_that_before_the_computation() {
+fn resources_of_a_node_override_the_task_and_the_computation() {
     let lab = calls(&["cpus 1\n", "memory 1M\n", ""])
         .without("workflow/inputs/02-c2/resources")
         .file("resources", "c0 cpus 2\nc0 memory 2M\nc1 memory 2M\nc2 exclusive\n")
@@ -140,7 +140,7 @@ fn nodes_that_are_one_call_get_the_maximum_of_each() {
 }
 
 #[test]
-fn a_call_sees_the_graphics_processors_that_it_has() {
+fn a_call_sees_only_its_own_gpus() {
     for is_isolated in [false, true] {
         let script = r#"echo "${CUDA_VISIBLE_DEVICES-none}" >"$2""#;
         let lab = Lab::task(

@@ -26,7 +26,7 @@ fn a_factor_is_the_number_of_cpus() {
 }
 
 #[test]
-fn points_that_are_left_out_need_not_fit() {
+fn resources_of_left_out_points_need_not_fit() {
     let lab =
         sweep(&[("workflow/factors/00-threads", "64\n1\n2\n")], "threads", "cpus {threads}\n");
     lab.ce_run(&["-j2", "--where", "threads=2"]).exit(0).called(vec!["run"]);
@@ -47,7 +47,7 @@ fn points_that_are_left_out_need_not_fit() {
 }
 
 #[test]
-fn a_column_that_only_resources_name_is_in_no_call() {
+fn a_column_used_only_by_resources_does_not_change_calls() {
     let sheet = "n\tcpus\n1\t1\n2\t3\n2\t2\n";
     let computed = ("workflow/inputs/01-points/kind", "file\n");
     for files in [
@@ -89,7 +89,7 @@ fn an_invalid_amount_is_an_error_of_its_call() {
 }
 
 #[test]
-fn inputs_that_range_give_amounts() {
+fn inputs_given_by_each_set_amounts_of_resources() {
     let lab = Lab::task("Inputs: 'x', 'y'\n(add INPUT('x') (mul INPUT('x') INPUT('x'))[0])[0]")
         .file("resources", "add cpus {x}\nmul cpus {y}\n");
     let mut lab = lab.commit();
@@ -117,7 +117,7 @@ fn text(workflow: &str, sheet: &str) -> Lab {
 }
 
 #[test]
-fn in_a_text_a_name_that_only_resources_have_is_read_and_in_no_call() {
+fn a_name_used_only_by_resources_of_a_text_does_not_change_calls() {
     let (own, rows) =
         ("OWN('sheet.tsv') :names 'n' 'cpus'", ":over ('n' 'cpus') (1 1) (2 3) (2 2)");
     for points in [own, rows] {

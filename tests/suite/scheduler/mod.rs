@@ -117,7 +117,7 @@ impl Lab {
 }
 
 #[test]
-fn workers_that_commands_start_make_what_a_local_run_makes() {
+fn workers_started_by_commands_agree_with_a_local_run() {
     for isolated in [false, true] {
         let [here, there] = [(); 2].map(|()| {
             let lab = Lab::task(SUM).with_storage();
@@ -133,7 +133,7 @@ fn workers_that_commands_start_make_what_a_local_run_makes() {
 }
 
 #[test]
-fn the_start_is_told_what_calls_ask_for() {
+fn the_start_command_gets_the_requested_resources() {
     let resources = "call cpus 3\ncall memory 5000001K\ncall gpus 0\ncall time 2h\n";
     let lab = one_call("").file("resources", resources.replace("call gpus 0\n", "")).commit_again();
     let lab = lab.scheduling(START, POLL, CANCEL);
@@ -225,7 +225,7 @@ fn a_start_that_fails_is_reported_once_with_its_cause() {
 }
 
 #[test]
-fn a_scheduler_that_is_busy_is_asked_until_it_is_not() {
+fn a_busy_scheduler_is_asked_again_until_it_answers() {
     let busy = format!(
         "echo x >>\"$LAB_QUEUE/tries\"; [ $(wc -l <\"$LAB_QUEUE/tries\") -gt 6 ] || exit 75\n{START}"
     );
@@ -234,7 +234,7 @@ fn a_scheduler_that_is_busy_is_asked_until_it_is_not() {
 }
 
 #[test]
-fn a_start_that_hangs_loses_no_worker_and_doubles_no_result() {
+fn a_hanging_start_loses_no_worker_and_executes_nothing_twice() {
     // The job is queued, and nobody gets its id.
     let hang = format!("({START}) && mkdir \"$LAB_QUEUE/once\" 2>/dev/null && exec sleep 600\n:");
     let lab = one_call("sleep 1").scheduling(&hang, POLL, CANCEL);
@@ -282,7 +282,7 @@ fn commands_that_print_without_end_are_ended_and_not_repeated() {
 }
 
 #[test]
-fn a_poll_that_fails_says_nothing_of_jobs() {
+fn a_failed_poll_proves_nothing_about_jobs() {
     // It begins when it is let go.
     let held = START.replace("\"$id.new\"", "\"$id.held\"");
     let lab = one_call("").scheduling(&held, "echo down >&2; exit 4", CANCEL);

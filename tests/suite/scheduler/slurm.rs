@@ -5,7 +5,7 @@ use crate::program::{Ran, Running};
 use crate::slurm::{Cluster, wait_for};
 
 #[test]
-fn a_slurm_that_is_not_known_executes_calls_by_commands() {
+fn an_unknown_version_of_slurm_works_by_commands() {
     let Some(cluster) = Cluster::shared() else { return };
     let [here, there] = [(); 2].map(|()| Lab::task(super::SUM).with_storage().commit());
     let expected = here.ce_run(&[]).exit(0);

@@ -45,7 +45,7 @@ fn a_submission_that_was_cut_off_is_found_by_its_token() {
 }
 
 #[test]
-fn without_its_daemons_slurm_says_nothing_and_nobody_waits_long() {
+fn a_slurm_without_daemons_is_not_waited_for_long() {
     let Some(cluster) = Cluster::start(1) else { return };
     let (slurm, dir) = (cluster.slurm(), TempDir::new().unwrap());
     let (running, settings) = (request(1), SlurmSettings::default());

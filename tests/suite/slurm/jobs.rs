@@ -52,7 +52,7 @@ fn log(lab: &Lab) -> String {
 }
 
 #[test]
-fn a_run_hands_over_before_its_time_is_over_and_keeps_its_commit_and_its_inputs() {
+fn a_run_hands_over_in_time_to_a_job_of_the_same_commit_and_inputs() {
     let Some(cluster) = Cluster::shared() else { return };
     let lab = one_call(MEET);
     let (mut run, fifo, never) = lab.holding_on(cluster);

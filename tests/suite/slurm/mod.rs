@@ -73,7 +73,7 @@ fn options(options: &[&str]) -> SlurmSettings {
 }
 
 #[test]
-fn workers_run_and_slurm_tells_how_they_ended() {
+fn workers_run_and_slurm_reports_their_end() {
     let Some(cluster) = Cluster::shared() else { return };
     let (slurm, dir) = (cluster.slurm(), TempDir::new().unwrap());
     let logs = dir.path().join("100% of 'it'");
@@ -184,7 +184,7 @@ fn resources_that_the_cluster_lacks_are_reported() {
 }
 
 #[test]
-fn all_resources_are_asked_for() {
+fn all_resources_are_requested() {
     let Some(cluster) = Cluster::shared() else { return };
     let (slurm, dir) = (cluster.slurm(), TempDir::new().unwrap());
     let one = NonZeroU32::new(1);

@@ -94,7 +94,7 @@ fn settings(workers: u32, pending: u32) -> SlurmSettings {
 }
 
 #[test]
-fn workers_come_up_to_the_limit_and_go() {
+fn workers_start_up_to_the_limit_and_end() {
     let Some(cluster) = Cluster::shared() else { return };
     let (slurm, dir, settings) = (cluster.slurm(), TempDir::new().unwrap(), settings(5, 2));
     let script = "touch ${SLURM_JOB_NAME}_$SLURM_ARRAY_TASK_ID; exec sleep 600";

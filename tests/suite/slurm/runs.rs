@@ -56,7 +56,7 @@ impl Lab {
 }
 
 #[test]
-fn workers_on_slurm_make_what_a_local_run_makes() {
+fn workers_on_slurm_agree_with_a_local_run() {
     let Some(cluster) = Cluster::shared() else { return };
     for isolated in [false, true] {
         let [here, there] = [(); 2].map(|()| {
@@ -74,7 +74,7 @@ fn workers_on_slurm_make_what_a_local_run_makes() {
 }
 
 #[test]
-fn workers_on_slurm_audit_what_a_run_asks_for() {
+fn workers_on_slurm_audit_calls() {
     let Some(cluster) = Cluster::shared() else { return };
     let lab = Lab::task(SUM).with_storage().commit();
     lab.ce_run(&[]).exit(0).called(vec!["add", "add", "mul"]);

@@ -53,7 +53,7 @@ fn a_call_is_continued_with_the_isolation_that_it_was_begun_with() {
 }
 
 #[test]
-fn a_collection_keeps_a_suspended_call_and_all_it_needs() {
+fn a_collection_keeps_a_suspended_call_and_its_inputs() {
     let lab = spooling(&["status", "cancel"]).isolated().commit();
     lab.ce_run(&[]).exit(4);
     let before: Vec<String> = lab.storage();
@@ -87,7 +87,7 @@ fn a_lost_index_is_found_and_restored() {
 }
 
 #[test]
-fn a_spoiled_record_does_not_lose_what_was_started() {
+fn a_spoiled_record_does_not_lose_a_started_call() {
     let lab = spooling(&["status"]).commit();
     lab.ce_run(&[]).exit(4);
     let (place, _) = lab.one_suspended();

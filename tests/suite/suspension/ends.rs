@@ -8,7 +8,7 @@ use super::{spooling, with_script};
 use crate::lab::Lab;
 
 #[test]
-fn status_lists_and_asks() {
+fn status_lists_suspended_calls_and_queries_their_state() {
     let lab = spooling(&["status"]).commit();
     lab.ce_run(&[]).exit(4);
     let list = |options: &[&str]| {
@@ -62,7 +62,7 @@ fn a_cancelled_call_is_begun_from_the_beginning() {
 }
 
 #[test]
-fn a_cancel_that_fails_keeps_the_call_and_forget_does_not_ask_it() {
+fn a_failed_cancel_keeps_the_call_and_forget_does_not_run_it() {
     let lab = spooling(&["cancel"]).commit();
     lab.ce_run(&[]).exit(4);
     let (place, _) = lab.one_suspended();
@@ -127,7 +127,7 @@ fn cancelling_a_shared_call_names_the_jobs_that_wait_for_it() {
 }
 
 #[test]
-fn every_question_names_a_suspended_call() {
+fn every_command_names_a_suspended_call() {
     let lab = spooling(&["status"]).commit();
     lab.ce_run(&[]).exit(4);
     let explained = lab.run("ce", &["explain", "../storage", "../data/x"]).exit(4);

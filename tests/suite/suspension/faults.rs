@@ -56,7 +56,7 @@ fn a_run_that_dies_at_any_operation_submits_nothing_twice() {
 }
 
 #[test]
-fn a_run_that_dies_at_any_operation_leaves_what_is_over() {
+fn a_run_that_dies_at_any_operation_keeps_suspended_calls_that_are_over() {
     let operations = fail_everywhere(7, ":KILL", (true, true));
     assert!(operations > 50, "{operations} operations");
 }

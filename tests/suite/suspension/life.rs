@@ -100,7 +100,7 @@ fn events_name_suspended_calls() {
 }
 
 #[test]
-fn a_failure_outweighs_a_suspended_call_and_that_a_missing_one() {
+fn exit_codes_rank_failed_before_suspended_before_missing() {
     let lab = Lab::task("Inputs: 'x'\n(both (wait INPUT('x'))[0] (fail INPUT('x'))[0])[0]")
         .computation("wait", "x", "y", "exit 75")
         .computation("fail", "x", "y", "exit 1")
@@ -139,7 +139,7 @@ cat SPOOL/done >"$2""#;
 }
 
 #[test]
-fn a_failure_keeps_what_a_call_has_in_its_directory_and_nothing_else() {
+fn a_failed_call_keeps_its_directory_if_it_is_not_empty() {
     let exec = r#"
 [ ! -e SPOOL/kept ] || : >"$CE_DIRECTORY/job"
 exit 3"#;

@@ -9,7 +9,7 @@ use crate::lab::Lab;
 use crate::records::{places, schema, with, without};
 
 #[test]
-fn the_record_of_a_suspended_call_is_as_the_schema_says() {
+fn the_record_of_a_suspended_call_agrees_with_the_schema() {
     let lab = Lab::task("Inputs: 'x'\n(wait INPUT('x'))[0]")
         .computation("wait", "x", "y", "exit 75")
         .file("computations/wait/access", "suspend\nread /usr\n")

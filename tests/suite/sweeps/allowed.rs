@@ -30,7 +30,7 @@ fn a_failed_point_blocks_its_table_and_nothing_else() {
 }
 
 #[test]
-fn failed_points_become_rows_where_that_is_allowed() {
+fn failed_points_become_rows_if_failures_are_allowed() {
     let lab = failing(&[("allow-failed", "")]).commit();
     lab.ce_run(&[]).exit(0).says("exit status 9").says("points of a sweep have failed");
     assert_eq!(
@@ -146,7 +146,7 @@ fn a_commit_without_the_path_of_a_tree_is_a_failed_point() {
 }
 
 #[test]
-fn a_failure_that_may_pass_makes_no_row() {
+fn a_transient_failure_makes_no_row() {
     let lab = failing(&[("allow-failed", "")])
         .computation("fail", "n", "out", r#"[ "$(cat "$1")" != 2 ] || kill -9 $$; cp "$1" "$2""#)
         .commit();
@@ -156,7 +156,7 @@ fn a_failure_that_may_pass_makes_no_row() {
 }
 
 #[test]
-fn a_call_that_is_needed_elsewhere_may_not_fail() {
+fn a_call_that_is_needed_outside_the_sweep_may_not_fail() {
     let lab = failing(&[("allow-failed", "")]).commit();
     let sweep = lab.path("task/workflow");
     fs::rename(&sweep, lab.path("sweep")).unwrap();

@@ -27,7 +27,7 @@ fn points_for_which_a_condition_does_not_hold_are_left_out() {
 }
 
 #[test]
-fn conditions_of_computed_points_are_found_when_these_are() {
+fn conditions_of_computed_points_are_checked_when_the_points_are_known() {
     let lab = sweep("sheet", &[("factors/00-y", "1\n2\n"), ("where", "x > y && who != 'you'")])
         .data("sheet", "x,who\n1,me\n2,you\n3,me\n")
         .node("inputs/01-points/", "input", "sheet")

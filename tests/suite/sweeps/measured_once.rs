@@ -81,7 +81,7 @@ fn a_page_has_such_a_column_once_for_each_point() {
 }
 
 #[test]
-fn replicates_do_not_end_by_what_was_measured_once() {
+fn replicates_do_not_end_by_values_measured_once() {
     let lab = builds("'6..10 until build ±5%'");
     let told = "at 2 points: no interval after 10 replicates at version=v1";
     lab.ce_run(&[]).exit(0).says(told).says("22 calls: 22 computed");

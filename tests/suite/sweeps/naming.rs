@@ -70,7 +70,7 @@ fn the_log_has_the_texts_that_calls_read() {
 }
 
 #[test]
-fn lists_of_results_name_them_by_their_texts() {
+fn lists_name_results_by_their_texts() {
     let lab = squares();
     lab.ce_run(&["--no-sync"]).exit(0);
     export(&lab);
@@ -199,7 +199,7 @@ fn levels_and_task_files_are_not_listed_as_task_inputs() {
 }
 
 #[test]
-fn of_tables_with_the_same_points_the_newest_is_named() {
+fn the_newest_of_tables_with_the_same_points_is_named() {
     let lab = squares();
     lab.ce_run(&["--no-sync"]).exit(0);
     let lab = lab.file("workflow/factors/01-b", "3\n5\n7\n9\n11\n13\n").commit_again();

@@ -176,7 +176,7 @@ fn each_computation_asks_for_its_own_resources() {
 }
 
 #[test]
-fn texts_have_such_names_and_labels_that_their_computations_have_in_common() {
+fn a_node_has_the_labels_that_its_computations_have_in_common() {
     let sweep = |levels: &str, body: &str| {
         format!("Inputs: x, y\nSWEEP(:factors/00-op {levels} :columns '00 value' :body {body})")
     };

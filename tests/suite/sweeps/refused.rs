@@ -43,7 +43,7 @@ fn factors_may_be_larger_than_other_files_of_a_commit() {
 
 /// What can be known of points before a night is.
 #[test]
-fn files_that_points_name_are_looked_for_by_the_check() {
+fn ce_check_looks_for_the_files_of_points() {
     let lab = sweep("", &[])
         .computation("read", "file", "text", r#"cat "$1" >"$2""#)
         .file("raw/p.txt", "p\n")
@@ -70,7 +70,7 @@ fn files_that_points_name_are_looked_for_by_the_check() {
 }
 
 #[test]
-fn a_file_that_points_name_and_another_one_has_nearly_is_suggested() {
+fn a_file_with_a_similar_name_is_suggested() {
     let files = |lab: Lab| {
         lab.computation("read", "file", "text", r#"cat "$1" >"$2""#)
             .file("raw/control.txt", "1\n")

@@ -75,7 +75,7 @@ fn measurements_of_rewritten_commits_stay_in_the_growing_table() {
 }
 
 #[test]
-fn another_version_of_a_computation_measures_what_is_in_the_storage() {
+fn another_version_of_a_computation_measures_commits_kept_in_the_storage() {
     let lab = measured();
     rewrite(&lab);
     let exec = fs::read_to_string(lab.path("task/computations/bench/exec")).unwrap();

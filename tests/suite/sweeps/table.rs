@@ -57,7 +57,7 @@ fn the_order_of_execution_is_replicate_by_replicate_and_the_same_each_time() {
 
 /// As if each point had a program of its own, which is built first.
 #[test]
-fn replicates_that_wait_for_different_calls_come_in_order_too() {
+fn replicates_behind_different_calls_are_executed_in_order() {
     let tell = r#"echo "$(cat "$2")" >>"$LAB_LOG"; cp "$1" "$3""#;
     let lab = sweep("", &[("factors/00-n", "1\n2\n3\n4\n5\n"), ("replicates", "3")])
         .computation("build", "n", "built", r#"cp "$1" "$2""#)
@@ -135,7 +135,7 @@ fn lines_of_an_output_are_rows() {
 }
 
 #[test]
-fn outputs_without_such_columns_fail_the_table_and_no_call() {
+fn outputs_without_the_columns_fail_the_table_but_no_call() {
     for (script, columns, message) in [
         (r#"echo 1 >"$2"; echo 2 >"$3""#, "00 *", "output 00 at n=1: "),
         (r#"echo '{"n":1}' >"$2"; echo 2 >"$3""#, "00 *", "the table has two columns \"n\""),

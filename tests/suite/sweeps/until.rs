@@ -59,7 +59,7 @@ fn each_point_ends_when_its_median_is_certain_enough() {
 }
 
 #[test]
-fn ten_replicates_are_the_first_ten() {
+fn a_rule_reuses_the_replicates_of_a_fixed_number() {
     let lab = measured("1\n2\n", "10").commit_with(Library::Submodule);
     lab.ce_run(&[]).exit(0).called(vec!["time"; 20]);
     let lab = lab.file("workflow/replicates", "10..100 until seconds ±5%").commit_again();
@@ -220,7 +220,7 @@ fn a_wrong_rule_is_reported_when_the_task_is_loaded() {
 }
 
 #[test]
-fn fields_and_equal_values_are_looked_at() {
+fn the_rule_applies_to_fields_and_equal_values() {
     let lab = measured("0\n", "6..30 until seconds ±1%")
         .computation(
             "time",
@@ -376,7 +376,7 @@ fn outputs_that_are_away_are_shown_from_the_table() {
 
 /// A user who asks for replicates by their numbers gets these, else points are looked at as ever.
 #[test]
-fn points_may_be_chosen() {
+fn selected_points_end_by_the_rule_too() {
     let lab = measured("1\n2\n9\n", "10..45 until seconds ±5%\n").commit();
     lab.ce_run(&["--where", "n=2"]).exit(0).called(vec!["time"; 15]);
     lab.ce_run(&["--where", "n=1", "--where", "replicate=40"]).exit(0).called(vec!["time"]);

@@ -37,7 +37,7 @@ fn is_sound(lab: &Lab) {
 }
 
 #[test]
-fn a_table_of_nothing_that_is_kept_is_collected() {
+fn a_table_of_collected_calls_is_collected() {
     let lab = lab();
     let name = published(&lab);
     let list = ["gc", "--older=0s", "--no-keep", "../storage"];

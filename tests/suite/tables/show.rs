@@ -13,7 +13,7 @@ fn published(lab: &Lab) -> String {
 }
 
 #[test]
-fn a_table_is_shown_with_its_rules_and_what_it_was_made_from() {
+fn a_table_is_shown_with_its_rules_and_origins() {
     let lab = lab();
     let name = published(&lab);
     for (part, is) in [("00", "output 00"), ("01", "output 01"), ("recipe", "the recipe")] {
@@ -50,7 +50,7 @@ fn json_has_the_rules_and_the_record() {
 }
 
 #[test]
-fn a_table_without_its_recipe_is_shown_all_the_same() {
+fn a_table_is_shown_without_its_recipe() {
     let lab = lab();
     let name = published(&lab);
     let recipe = stored(&lab, &format!("{name}/recipe"));
@@ -69,7 +69,7 @@ fn a_table_without_its_recipe_is_shown_all_the_same() {
 }
 
 #[test]
-fn of_many_outputs_the_first_are_listed() {
+fn only_the_first_of_many_outputs_are_listed() {
     let lab = lab();
     let storage = open(&lab);
     let mut recipe = RecipeWriter::begin(Vec::new(), &RecipeHeader::default()).unwrap();

@@ -34,13 +34,13 @@ fn a_task_has_several_results() {
 }
 
 #[test]
-fn its_name_asks_for_all_calls_that_it_passes_up() {
+fn the_name_of_all_selects_all_its_calls() {
     let lab = task(SEVERAL).commit();
     lab.ce_run(&["--only", "both"]).exit(0).says("2 computed, 4 not asked for");
 }
 
 #[test]
-fn both_forms_say_the_same() {
+fn text_and_directories_mean_the_same() {
     let lab = trusting(task(SEVERAL)).commit();
     let first = loaded(&lab);
     lab.ce_run(&[]).exit(0);

@@ -23,7 +23,7 @@ fn to<'a>(lab: &'a Lab, form: &str) -> crate::program::Ran<'a> {
 }
 
 #[test]
-fn random_workflows_are_the_same_task_there_and_back() {
+fn random_workflows_survive_the_conversion_to_text_and_back() {
     let lab = generator::lab();
     let task = lab.path("task");
     for seed in generator::seeds(60) {

@@ -54,7 +54,7 @@ fn a_task_with_a_computation_runs() {
 }
 
 #[test]
-fn a_computation_that_is_there_is_called_with_its_own_inputs() {
+fn an_existing_computation_is_called_with_its_inputs() {
     let lab = Lab::empty().computation("first", "a a b", "c d", "exit 1");
     lab.run("ce", &["init", "--directories", "--computation", "first"])
         .exit(0)

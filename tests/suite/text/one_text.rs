@@ -147,7 +147,7 @@ fn a_definition_names_its_call_and_can_be_asked_for() {
 }
 
 #[test]
-fn a_definition_that_is_asked_for_passes_up_all_that_is_read_of_it() {
+fn a_requested_definition_passes_up_all_outputs_that_are_read() {
     let lab = task("Inputs: x, y\nboth = (divmod x y)\n(add both[01] both[quotient])").commit();
     let ran = lab.ce_run(&["-q", "--only", "both"]).exit(0);
     let outputs: Vec<String> = ran.lines().iter().map(|path| lab.stored(path)).collect();
@@ -182,7 +182,7 @@ fn constants_and_factors_are_written_in_the_text() {
 }
 
 #[test]
-fn a_collection_keeps_what_a_text_names_at_any_commit() {
+fn a_collection_keeps_results_that_a_text_names_at_any_commit() {
     let lab = task(&format!("Inputs: x, y\nunused = (add FILE('{FILE}') y)\n(add x y)")).commit();
     let lab = lab.file("workflow.ce", "Inputs: x, y\n(add x y)").commit_again();
     let reached = |lab: &Lab| {
@@ -236,7 +236,7 @@ fn a_sweep_is_named_by_its_line_and_by_its_column_where_several_begin_there() {
 }
 
 #[test]
-fn a_default_that_a_text_holds_differs_by_its_input() {
+fn a_changed_default_in_a_text_is_reported_by_its_input() {
     let lab = task("Inputs: x = '1', y = '2'\n(add x y)").commit();
     lab.run("ce", &["run", "--no-isolate", "../storage"]).exit(0);
     let lab = lab.file("workflow.ce", "Inputs: x = '1', y = '3'\n(add x y)").commit_again();

@@ -59,7 +59,7 @@ fn a_text_with_labels_is_written_and_read_back_byte_for_byte() {
 }
 
 #[test]
-fn directories_are_the_same_after_they_were_text() {
+fn directories_survive_the_conversion_to_text_and_back() {
     let lab = generator::lab();
     let task = lab.path("task");
     for seed in generator::seeds(60) {
@@ -89,7 +89,7 @@ fn loaded(task: &Path) -> Workflow {
 const EXAMPLES: [&str; 2] = ["arith", "nile"];
 
 #[test]
-fn the_examples_are_the_same_after_they_were_text() {
+fn the_examples_survive_the_conversion_to_text_and_back() {
     let lab = project();
     for name in EXAMPLES {
         let task = lab.path("task/tasks-example").join(name);

@@ -168,7 +168,7 @@ for process in filter(str.isdigit, os.listdir('/proc')):
 open(sys.argv[1], 'w').write(f'{taken}\n')"#;
 
 #[test]
-fn a_task_can_take_nothing_of_the_processes_that_it_sees() {
+fn a_task_can_take_no_files_of_visible_processes() {
     needs(&["python3"]);
     let script = format!("python3 - \"$2/$SLURM_PROCID\" <<'END'\n{TAKE}\nEND");
     let lab = lab("tasks 3\nlauncher srun\n", &script).isolated();
@@ -222,7 +222,7 @@ fn a_task_that_was_killed_alone_has_failed() {
 }
 
 #[test]
-fn a_launcher_that_was_killed_has_left_no_failure() {
+fn a_killed_launcher_leaves_no_recorded_failure() {
     // The output that its tasks write to is closed then.
     let lab = lab("tasks 3\nlauncher srun\n", "exit 3");
     lab.plays("srun", &format!("{}\nkill -KILL $$", SRUN.trim_end_matches("exit $worst")));
@@ -316,7 +316,7 @@ fn a_call_of_one_process_does_not_see_the_allocation() {
 }
 
 #[test]
-fn a_worker_that_a_run_has_submitted_for_several_tasks_takes_nothing_else() {
+fn a_worker_submitted_for_several_tasks_takes_no_other_calls() {
     let text = "Inputs: 'x'\n(one (call INPUT('x'))[0])[0]";
     let lab = Lab::task(text)
         .computation("one", "y", "z", "[ -z \"${FAKE-}\" ] && cat \"$1/done\" >\"$2\"")
@@ -365,7 +365,7 @@ fn a_launcher_ends_with_its_worker() {
 }
 
 #[test]
-fn workers_without_such_an_allocation_leave_the_call_and_the_user_is_told() {
+fn workers_without_a_suitable_allocation_leave_the_call_with_a_message() {
     for (tasks, shape) in
         [("tasks 3\n", "cpus=1,tasks=3"), ("launcher srun\n", "cpus=1,launcher=srun")]
     {
@@ -386,7 +386,7 @@ fn workers_without_such_an_allocation_leave_the_call_and_the_user_is_told() {
 }
 
 #[test]
-fn a_root_of_its_own_needs_isolation_which_no_allocation_has() {
+fn a_call_with_a_root_is_refused_in_an_allocation() {
     let lab = lab("tasks 3\n", "").isolated().file("computations/call/access", "root x\n");
     let lab = lab.commit_again();
     let ran = lab.ce_run(QUEUED).exit(2).called(vec![]);

@@ -19,7 +19,7 @@ const MEET: &str =
     r#"if mkdir "$LAB_ONCE" 2>/dev/null; then echo here >"$LAB_MEET"; cat "$LAB_WAIT"; fi"#;
 
 #[test]
-fn a_call_that_no_worker_has_the_time_for_fails_and_is_not_tried_for_ever() {
+fn a_call_longer_than_any_worker_fails_after_some_attempts() {
     let lab = Lab::task("Inputs: 'x'\n(call INPUT('x'))[0]")
         .computation("call", "x", "y", "exec sleep 600")
         .with_storage()
@@ -42,7 +42,7 @@ fn a_call_that_no_worker_has_the_time_for_fails_and_is_not_tried_for_ever() {
 }
 
 #[test]
-fn a_call_that_a_worker_has_no_time_left_for_is_executed_by_another_one() {
+fn a_call_that_does_not_fit_the_time_of_a_worker_goes_to_another_one() {
     let life = Duration::from_secs(3);
     let lab = Lab::task("Inputs: 'x'\n(second (first INPUT('x'))[0])[0]")
         .computation("first", "x", "y", &format!("{MEET}; cat \"$1\" >\"$2\""))
@@ -74,7 +74,7 @@ fn a_call_that_a_worker_has_no_time_left_for_is_executed_by_another_one() {
 }
 
 #[test]
-fn a_call_that_waits_for_another_run_has_not_had_the_time_of_its_worker() {
+fn waiting_for_another_run_does_not_use_up_the_time_of_a_worker() {
     let lab = Lab::task("Inputs: 'x'\n(call INPUT('x'))[0]")
         .computation("call", "x", "y", &format!("{MEET}; cat \"$1\" >\"$2\""))
         .with_storage()
@@ -221,7 +221,7 @@ fn a_worker_that_cannot_write_ends_and_another_one_goes_on() {
 }
 
 #[test]
-fn a_storage_that_is_full_ends_the_run_and_what_fits_is_kept() {
+fn a_full_storage_ends_the_run_and_results_that_fit_are_kept() {
     let numbers: Vec<String> = (1..=20).map(|number| number.to_string()).collect();
     let lab = sweep("", &[("factors/00-n", &numbers.join("\n"))])
         .computation(

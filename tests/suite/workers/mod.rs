@@ -54,7 +54,7 @@ impl Lab {
 }
 
 #[test]
-fn a_worker_makes_what_a_run_makes() {
+fn a_worker_makes_the_same_results_as_a_run() {
     for isolated in [false, true] {
         let [here, there] = [(); 2].map(|()| {
             let lab = Lab::task(SUM).with_storage();
@@ -121,7 +121,7 @@ fn a_call_that_fails_at_a_worker_is_reported_like_any_other() {
 }
 
 #[test]
-fn a_worker_refuses_what_it_cannot_do_and_another_one_does_it() {
+fn a_call_that_a_worker_refuses_is_executed_by_another_one() {
     let lab = Lab::task(SUM).isolated().with_storage().commit();
     let weak = lab.serve(&["--no-isolate"]);
     weak.wait_until_it_catches(Signal::TERM);
@@ -146,7 +146,7 @@ fn a_worker_refuses_what_it_cannot_do_and_another_one_does_it() {
 }
 
 #[test]
-fn a_worker_takes_what_fits_it() {
+fn a_worker_takes_only_calls_that_fit_its_resources() {
     let lab = Lab::task(SUM).with_storage().file("resources", "mul cpus 3\n").commit();
     let small = lab.serve(&["--no-isolate", "-j1"]);
     small.wait_until_it_catches(Signal::TERM);
@@ -188,7 +188,7 @@ fn another_commit_with_the_same_tree_is_taken_over() {
 }
 
 #[test]
-fn points_that_may_fail_are_rows() {
+fn failures_of_points_that_workers_execute_are_rows() {
     let lab = sweep("", &[("factors/00-n", "1\n2\n3"), ("allow-failed", "")])
         .computation("fail", "n", "out", r#"[ "$(cat "$1")" != 2 ] || exit 9; cp "$1" "$2""#)
         .call("inputs/00-body/", "fail", &["n"])
@@ -218,7 +218,7 @@ fn replicates_end_by_results_of_workers() {
 }
 
 #[test]
-fn nobody_is_there_to_work() {
+fn a_run_without_workers_can_be_interrupted() {
     let lab = Lab::task(SUM).with_storage().commit();
     let run = Running::start(&mut lab.evaluation(QUEUED));
     run.wait_until_it_catches(Signal::INT);

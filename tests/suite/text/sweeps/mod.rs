@@ -32,7 +32,7 @@ fn sweeps_are_written_and_read_back_byte_for_byte() {
 }
 
 #[test]
-fn a_task_with_sweeps_is_the_same_after_it_was_text() {
+fn a_task_with_sweeps_survives_the_conversion_to_text_and_back() {
     let lab = generator::lab();
     for seed in generator::seeds(40) {
         write(&lab.path("task"), &generated(&lab, seed));
