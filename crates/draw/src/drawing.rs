@@ -12,8 +12,7 @@ use ce_evaluate::{Absence, Evaluation, Outcome};
 use ce_model::expression::{NodeKind, kind_and_value, written_contents};
 use ce_model::humanize::counted;
 use ce_model::plan::{BodySteps, CallId, Plan, PlannedSweep, Source, Step};
-use ce_model::sweep::SWEEP_INPUTS;
-use ce_model::task::{MEMBER_INPUTS, Node, NodeId, TREE_INPUTS, Task};
+use ce_model::task::{Node, NodeId, Task};
 use ce_queries::page::{ResultArrow, ResultGraph, ResultShape, ResultShapeKind};
 use ce_storage::Storage;
 
@@ -80,7 +79,7 @@ impl Drawing {
         // The place of each node's shape.
         let mut members = Vec::new();
         let mut places = Vec::with_capacity(task.workflow.nodes().len());
-        for (id, node) in task.workflow.nodes() {
+        for (id, _) in task.workflow.nodes() {
             let next = drawing.shapes.len();
             let place = match plan.step(id) {
                 Step::Call(call) => *calls[call.index()].get_or_insert(next),
@@ -91,7 +90,7 @@ impl Drawing {
             if place == next {
                 drawing.shapes.push(artist.shape(id));
                 members.extend(bodies.places.get(&id).map(|frame| (*frame, next)));
-                artist.arrows(node, &places, &mut drawing.arrows);
+                artist.arrows(id, &places, &mut drawing.arrows);
             }
         }
         drawing.arrows.push(Arrow {
@@ -270,18 +269,15 @@ impl<'a> Artist<'a> {
         }
     }
 
-    /// Adds the arrows to the node's shape, the last of those that have a place.
-    fn arrows(&self, node: &Node, places: &[usize], arrows: &mut Vec<Arrow>) {
+    /// Adds the arrows to the shape of a node, the last of those that have a place.
+    fn arrows(&self, id: NodeId, places: &[usize], arrows: &mut Vec<Arrow>) {
         let Some(&to) = places.last() else { return };
-        let read = match node {
-            Node::Computation { computation, .. } => {
-                let reader = &self.task.computations[computation.first.index()];
-                reader.inputs.iter().map(String::as_str).collect()
-            }
-            Node::Member { .. } => MEMBER_INPUTS.to_vec(),
-            Node::All { .. } => Vec::new(),
-            Node::Sweep { .. } => SWEEP_INPUTS.to_vec(),
-            _ => TREE_INPUTS.to_vec(),
+        let node = &self.task.workflow[id];
+        let read = if let Node::Computation { computation, .. } = node {
+            let reader = &self.task.computations[computation.first.index()];
+            reader.inputs.iter().map(String::as_str).collect()
+        } else {
+            kind_and_value(self.task, id).0.inputs().to_vec()
         };
         for input in node.inputs() {
             let mut label = String::new();

@@ -35,8 +35,10 @@ use crate::name::{
 use crate::slice::WrittenSlice;
 use crate::suggest::nearest;
 use crate::sweep::{
-    ALLOW_FAILED, FACTORS, PRODUCT_FILES, REPLICATES, SWEEP_FILES, SWEEP_INPUTS, WHERE, is_sheet,
+    ALLOW_FAILED, FACTORS, PRODUCT_FILES, REPLICATES, SWEEP_FILES, SWEEP_INPUTS, SWEEP_OUTPUTS,
+    WHERE, is_sheet,
 };
+use crate::task::{MEMBER_INPUTS, TREE_INPUTS, TREE_OUTPUTS, VALUE};
 
 /// The word behind the lines of a text whose last line has no end.
 pub(super) const UNENDED: &str = ":unended";
@@ -69,7 +71,7 @@ pub enum NodeKind {
     Points,
 }
 
-/// The spelling of a kind of node.
+/// The spelling of a kind of node, and the names of its parts.
 struct Spelling {
     kind: NodeKind,
     /// The contents of the file `kind`.
@@ -77,6 +79,12 @@ struct Spelling {
     /// The word before the parenthesis. A computation has none, and its name inside.
     word: &'static str,
     reads: Reads,
+    /// The names of the files beside `kind`; a name may be that of a directory of files.
+    files: [&'static [&'static str]; 2],
+    /// The names of its inputs, unless its value or their own names say them.
+    inputs: &'static [&'static str],
+    /// The names of its outputs, unless its value says them.
+    outputs: &'static [&'static str],
 }
 
 /// Whether a node reads others, and may choose what it passes up.
@@ -90,27 +98,43 @@ enum Reads {
     ForSlice,
 }
 
-const SPELLINGS: [Spelling; 10] = [
-    row(NodeKind::Computation, "computation", "", Reads::ForSlice),
-    row(NodeKind::Input, "input", "INPUT", Reads::Nothing),
-    row(NodeKind::Literal, "literal", "FILE", Reads::Nothing),
-    row(NodeKind::File, "file", "OWN", Reads::Nothing),
-    row(NodeKind::Text, "text", "TEXT", Reads::Nothing),
-    row(NodeKind::Tree, "tree", "TREE", Reads::ForSlice),
-    row(NodeKind::Member, "member", "MEMBER", Reads::ForWhole),
-    row(NodeKind::All, "all", "ALL", Reads::ForWhole),
-    row(NodeKind::Sweep, "sweep", "SWEEP", Reads::ForSlice),
-    row(NodeKind::Points, "points", "POINTS", Reads::Nothing),
-];
-
-const fn row(
-    kind: NodeKind,
-    kind_file: &'static str,
-    word: &'static str,
-    reads: Reads,
-) -> Spelling {
-    Spelling { kind, kind_file, word, reads }
+const fn leaf(kind: NodeKind, kind_file: &'static str, word: &'static str) -> Spelling {
+    let reads = Reads::Nothing;
+    Spelling { kind, kind_file, word, reads, files: [&[]; 2], inputs: &[], outputs: &[VALUE] }
 }
+
+const SPELLINGS: [Spelling; 10] = [
+    Spelling {
+        reads: Reads::ForSlice,
+        files: [&[RESOURCES], &[]],
+        outputs: &[],
+        ..leaf(NodeKind::Computation, "computation", "")
+    },
+    leaf(NodeKind::Input, "input", "INPUT"),
+    leaf(NodeKind::Literal, "literal", "FILE"),
+    leaf(NodeKind::File, "file", "OWN"),
+    leaf(NodeKind::Text, "text", "TEXT"),
+    Spelling {
+        reads: Reads::ForSlice,
+        inputs: &TREE_INPUTS,
+        outputs: &TREE_OUTPUTS,
+        ..leaf(NodeKind::Tree, "tree", "TREE")
+    },
+    Spelling {
+        reads: Reads::ForWhole,
+        inputs: &MEMBER_INPUTS,
+        ..leaf(NodeKind::Member, "member", "MEMBER")
+    },
+    Spelling { reads: Reads::ForWhole, ..leaf(NodeKind::All, "all", "ALL") },
+    Spelling {
+        reads: Reads::ForSlice,
+        files: [&PRODUCT_FILES, &SWEEP_FILES],
+        inputs: &SWEEP_INPUTS,
+        outputs: &SWEEP_OUTPUTS,
+        ..leaf(NodeKind::Sweep, "sweep", "SWEEP")
+    },
+    Spelling { files: [&PRODUCT_FILES, &[]], ..leaf(NodeKind::Points, "points", "POINTS") },
+];
 
 impl NodeKind {
     const fn form(self) -> &'static Spelling {
@@ -165,7 +189,22 @@ impl NodeKind {
 
     /// Whether it has files that are rules. Then its value is a label, and may be left out.
     pub fn has_files(self) -> bool {
-        matches!(self, Self::Sweep | Self::Points)
+        self.has_file(FACTORS)
+    }
+
+    /// Whether a file or directory of this name may stand beside its file `kind`, other than those that all nodes have.
+    pub fn has_file(self, name: &str) -> bool {
+        self.form().files.concat().contains(&name)
+    }
+
+    /// The names of its inputs, in order. Those of a computation are its own; those of `ALL` are the names of what it reads.
+    pub const fn inputs(self) -> &'static [&'static str] {
+        self.form().inputs
+    }
+
+    /// The names of its outputs, in order; the name of a directory may end with a slash. Those of a computation are its own.
+    pub const fn outputs(self) -> &'static [&'static str] {
+        self.form().outputs
     }
 
     /// Whether it has a value, which may be left out if it is a label.
@@ -197,12 +236,9 @@ const FACTOR: &str = "factors/nn-NAME";
 
 /// The words that may stand behind a colon in a node of this kind: names of files, and of inputs.
 pub(super) fn words(kind: NodeKind) -> Vec<&'static str> {
-    let factors = PRODUCT_FILES.iter().map(|name| if *name == FACTORS { FACTOR } else { name });
-    let (files, roles) = match kind {
-        NodeKind::Sweep => (&SWEEP_FILES[..], &SWEEP_ROLES[..]),
-        _ => (&[][..], &[][..]),
-    };
-    factors.chain(files.iter().copied()).chain(roles.iter().copied()).collect()
+    let files = kind.form().files.concat();
+    let files = files.into_iter().map(|name| if name == FACTORS { FACTOR } else { name });
+    files.chain(kind.inputs().iter().copied()).collect()
 }
 
 /// Returns the word that may have been meant.
@@ -235,15 +271,9 @@ impl RuleShape {
     /// The shape of a file of a node of this kind; `None` if it has no such file.
     pub(super) fn for_file(kind: NodeKind, name: &str) -> Option<Self> {
         let entry = name.split('/').next().unwrap_or_default();
-        let is_known = match kind {
-            NodeKind::Computation => entry == RESOURCES,
-            NodeKind::Sweep => PRODUCT_FILES.contains(&entry) || SWEEP_FILES.contains(&entry),
-            NodeKind::Points => PRODUCT_FILES.contains(&entry),
-            _ => false,
-        };
         let is_factor = entry == FACTORS;
         match name {
-            _ if !is_known || name.contains('/') != is_factor => None,
+            _ if !kind.has_file(entry) || name.contains('/') != is_factor => None,
             ALLOW_FAILED => Some(Self::Nothing),
             REPLICATES | WHERE => Some(Self::Line),
             _ if is_sheet(name) => Some(Self::Sheet),

@@ -27,8 +27,8 @@ use self::grammar::{BareName, QuotedName, SliceText, WrittenLines};
 use self::sweeps::{file_number, rules, unreadable};
 use crate::name::{InputName, TaskPath};
 use crate::slice::{MAX_ARITY, Slice, WrittenSlice};
-use crate::sweep::{SWEEP_INPUTS, SWEEP_OUTPUTS, SweepFault, SweepRules};
-use crate::task::{MEMBER_INPUTS, Node, NodeId, TREE_INPUTS, TREE_OUTPUTS, Task, VALUE};
+use crate::sweep::{SweepFault, SweepRules};
+use crate::task::{Node, NodeId, Task};
 use crate::text_file;
 
 pub use self::definitions::Definition;
@@ -344,18 +344,7 @@ fn passed_names(
 
 /// The names of the files that a node other than `ALL` passes up; `None` if they are unknown.
 fn own_names(node: &ExpressionNode, signatures: &Signatures) -> Option<Vec<String>> {
-    let made = match node.kind {
-        NodeKind::Computation => signature(node, signatures)?.outputs.clone()?,
-        NodeKind::Tree => names(&TREE_OUTPUTS)?,
-        NodeKind::Sweep => names(&SWEEP_OUTPUTS)?,
-        NodeKind::Input
-        | NodeKind::Literal
-        | NodeKind::File
-        | NodeKind::Text
-        | NodeKind::Member
-        | NodeKind::All
-        | NodeKind::Points => names(&[VALUE])?,
-    };
+    let made = signature(node, signatures)?.outputs.clone()?;
     let numbers = match (&node.outputs, node.kind) {
         (Some(slice), _) => slice.resolve(&made).0.numbers().map(usize::from).collect(),
         (None, NodeKind::Computation) => Vec::from_iter(0..made.len()),
@@ -396,35 +385,15 @@ fn places(
     }
 }
 
-fn names(names: &[&str]) -> Option<Vec<String>> {
-    Some(names.iter().map(|name| (*name).to_owned()).collect())
-}
-
-/// Returns the known inputs and outputs of a node.
+/// Returns the known inputs and outputs of a node other than `ALL`, whose inputs have the names of what it reads.
 fn signature<'a>(node: &ExpressionNode, signatures: &'a Signatures) -> Option<Cow<'a, Signature>> {
-    match node.kind {
-        NodeKind::Computation => signatures.get(&*node.value).map(Cow::Borrowed),
-        NodeKind::Tree => {
-            let inputs = TREE_INPUTS.iter().take(node.inputs.len());
-            let inputs = Some(inputs.map(|name| (*name).to_owned()).collect());
-            Some(Cow::Owned(Signature { inputs, outputs: names(&TREE_OUTPUTS) }))
-        }
-        NodeKind::Member => {
-            let inputs = Some(MEMBER_INPUTS.map(str::to_owned).into());
-            Some(Cow::Owned(Signature { inputs, outputs: names(&[VALUE]) }))
-        }
-        NodeKind::Sweep => {
-            let inputs = SWEEP_INPUTS.iter().take(node.inputs.len());
-            let inputs = Some(inputs.map(|name| (*name).to_owned()).collect());
-            Some(Cow::Owned(Signature { inputs, outputs: names(&SWEEP_OUTPUTS) }))
-        }
-        NodeKind::Input
-        | NodeKind::Literal
-        | NodeKind::File
-        | NodeKind::Text
-        | NodeKind::All
-        | NodeKind::Points => None,
+    if node.kind == NodeKind::Computation {
+        return signatures.get(&*node.value).map(Cow::Borrowed);
     }
+    let names = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect());
+    let inputs = node.kind.inputs().iter().take(node.inputs.len());
+    let inputs = inputs.copied().collect::<Vec<_>>();
+    Some(Cow::Owned(Signature { inputs: names(&inputs), outputs: names(node.kind.outputs()) }))
 }
 
 /// The label that an input has if none is written: the names of the inputs that it fills, or, in `ALL`, of the values that it passes up.

@@ -5,16 +5,14 @@ use std::path::Path;
 use std::rc::Rc;
 use std::str::FromStr;
 
-use ce_model::expression::RESOURCES;
+use ce_model::expression::{NodeKind, RESOURCES};
 use ce_model::name::{ComputationName, InputName, MemberPath, NameError, TreeName};
 use ce_model::resources::{ResourceLine, ResourceLines, Resources};
 use ce_model::slice::Slice;
-use ce_model::sweep::{
-    BoundId, LevelName, SWEEP_INPUTS, SWEEP_OUTPUTS, ScopeId, Scopes, Sweep, SweepRules,
-};
+use ce_model::sweep::{BoundId, LevelName, ScopeId, Scopes, Sweep, SweepRules};
 use ce_model::task::{
-    Builder, ComputationId, FreeNames, InputId, MEMBER_INPUTS, NamedComputation, Node, NodeId,
-    TREE_INPUTS, TREE_OUTPUTS, TaskParts, TaskResources, VALUE,
+    Builder, ComputationId, FreeNames, InputId, NamedComputation, Node, NodeId, TaskParts,
+    TaskResources,
 };
 use ce_model::template::Template;
 
@@ -145,44 +143,47 @@ pub(super) enum NodeOperation {
 }
 
 impl NodeOperation {
-    /// The number of inputs that it takes if this number is given.
-    pub(super) fn takes<S: TaskSource>(&self, library: &Library<'_, S>, given: usize) -> usize {
+    const fn kind(&self) -> NodeKind {
         match self {
-            Self::Computation(it) => library.get(it.named.first).inputs.len(),
-            Self::Tree(_) => TREE_INPUTS.len().min(given),
-            Self::Member(_) => MEMBER_INPUTS.len(),
-            Self::All => given.max(1),
-            Self::Sweep { .. } => given.clamp(1, SWEEP_INPUTS.len()),
+            Self::Computation(_) => NodeKind::Computation,
+            Self::Tree(_) => NodeKind::Tree,
+            Self::Member(_) => NodeKind::Member,
+            Self::All => NodeKind::All,
+            Self::Sweep { .. } => NodeKind::Sweep,
         }
     }
 
-    /// The names of its inputs, if this number of inputs is given.
-    pub(super) fn inputs<S: TaskSource>(&self, library: &Library<'_, S>) -> Vec<String> {
+    /// The number of inputs that it takes if this number is given.
+    pub(super) fn takes<S: TaskSource>(&self, library: &Library<'_, S>, given: usize) -> usize {
+        let most = self.inputs(library).len();
         match self {
-            Self::Computation(it) => library.get(it.named.first).inputs.clone(),
-            Self::Tree(_) => TREE_INPUTS.map(str::to_owned).into(),
-            Self::Member(_) => MEMBER_INPUTS.map(str::to_owned).into(),
-            Self::All => Vec::new(),
-            Self::Sweep { .. } => SWEEP_INPUTS.map(str::to_owned).into(),
+            Self::Computation(_) | Self::Member(_) => most,
+            Self::Tree(_) => given.min(most),
+            Self::All => given.max(1),
+            Self::Sweep { .. } => given.clamp(1, most),
         }
+    }
+
+    /// The names of its inputs; `ALL` has none.
+    pub(super) fn inputs<S: TaskSource>(&self, library: &Library<'_, S>) -> Vec<String> {
+        if let Self::Computation(it) = self {
+            return library.get(it.named.first).inputs.clone();
+        }
+        self.kind().inputs().iter().copied().map(str::to_owned).collect()
     }
 
     /// The names of its outputs.
     pub(super) fn outputs<S: TaskSource>(&self, library: &Library<'_, S>) -> Vec<String> {
-        match self {
-            Self::Computation(it) => library.get(it.named.first).outputs.clone(),
-            Self::Tree(_) => TREE_OUTPUTS.map(str::to_owned).into(),
-            Self::Member(_) | Self::All => vec![VALUE.to_owned()],
-            Self::Sweep { .. } => SWEEP_OUTPUTS.map(str::to_owned).into(),
+        if let Self::Computation(it) = self {
+            return library.get(it.named.first).outputs.clone();
         }
+        self.kind().outputs().iter().copied().map(str::to_owned).collect()
     }
 
     /// Returns the slice of a node that says none.
     pub(super) fn slice<S: TaskSource>(&self, library: &Library<'_, S>) -> Slice {
-        match self {
-            Self::Computation(_) => Slice::all(self.outputs(library).len()),
-            Self::Tree(_) | Self::Member(_) | Self::All | Self::Sweep { .. } => Slice::all(1),
-        }
+        let is_computation = matches!(self, Self::Computation(_));
+        Slice::all(if is_computation { self.outputs(library).len() } else { 1 })
     }
 
     /// Its name in messages.

@@ -4,25 +4,15 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use ce_git::TreePath;
-use ce_model::expression::NodeKind;
 use ce_model::sweep::{
-    ALLOW_FAILED, COLUMNS, Condition, EXCLUDE, FACTORS, Factor, NAMES, PRODUCT_FILES, Product,
-    REPLICATES, Replicates, SWEEP_FILES, SheetFormat, SheetProblem, SweepFault, SweepPoints,
-    SweepRules, WHERE, WrittenColumn, factor_label, factor_problems, is_sheet, read, read_column,
-    read_condition, read_levels, read_replicates,
+    ALLOW_FAILED, COLUMNS, Condition, EXCLUDE, FACTORS, Factor, NAMES, Product, REPLICATES,
+    Replicates, SheetFormat, SheetProblem, SweepFault, SweepPoints, SweepRules, WHERE,
+    WrittenColumn, factor_label, factor_problems, is_sheet, read, read_column, read_condition,
+    read_levels, read_replicates,
 };
 
 use super::problems::{LoadFault, Problems, WarningKind};
 use super::source::{TaskSource, parse_line, parse_lines};
-
-/// Whether the entry of a directory of this kind is read here.
-pub(super) fn is_read(kind: NodeKind, entry: &str) -> bool {
-    match kind {
-        NodeKind::Sweep => PRODUCT_FILES.contains(&entry) || SWEEP_FILES.contains(&entry),
-        NodeKind::Points => PRODUCT_FILES.contains(&entry),
-        _ => false,
-    }
-}
 
 /// Reads the rules of a node with these entries. `None` if something is wrong with them, which is reported.
 pub(super) fn sweep_files<S: TaskSource>(

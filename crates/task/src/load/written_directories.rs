@@ -20,7 +20,7 @@ use ce_model::text_file::TextError;
 
 use super::problems::{LoadFault, Problems, WarningKind};
 use super::source::{Identity, Located, TaskSource, parse_line, parse_lines, parse_text};
-use super::sweep_files::{is_read, sweep_files};
+use super::sweep_files::sweep_files;
 use super::{INPUTS, LoadError, WORKFLOW, inputs, real};
 
 /// A workflow as its directories say it.
@@ -287,7 +287,7 @@ impl<S: TaskSource> Reader<'_, S> {
                     open.inputs = self.note(dir, "inputs", inputs);
                     is_unreadable |= open.inputs.is_none();
                 }
-                _ if kind.zip(name.to_str()).is_some_and(|(kind, name)| is_read(kind, name)) => {}
+                _ if kind.zip(name.to_str()).is_some_and(|(kind, name)| kind.has_file(name)) => {}
                 bytes => {
                     let path = dir.place().join(name);
                     if !bytes.starts_with(b".") {
