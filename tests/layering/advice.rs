@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proc_macro2::{Delimiter, TokenTree};
 
-use super::tokens::{Texts, group, ident, is, within};
+use super::tokens::{Texts, errors, group, ident, is, within};
 
 /// The advice of each variant of each type; `None` if there is none.
 pub(crate) struct Hints {
@@ -32,19 +32,7 @@ impl Hints {
         function: &[TokenTree],
         others: &BTreeMap<String, Vec<TokenTree>>,
     ) {
-        let texts = |tokens: &[TokenTree]| {
-            let mut found = Texts::from_tokens(tokens).sentences();
-            let (mut left, mut seen) = (calls(tokens), BTreeSet::new());
-            while let Some(name) = left.pop() {
-                if let Some((name, body)) = others.get_key_value(&name)
-                    && seen.insert(name)
-                {
-                    found.extend(Texts::from_tokens(body).sentences());
-                    left.append(&mut calls(body));
-                }
-            }
-            found
-        };
+        let texts = |tokens: &[TokenTree]| texts(tokens, others);
         let (arms, rest) = arms(function);
         // A function that passes on the advice of its cause has no text of its own.
         let says_something = words(&rest) != "None";
@@ -75,6 +63,21 @@ impl Hints {
     }
 }
 
+/// The texts of some tokens, and of the functions that they call.
+fn texts(tokens: &[TokenTree], functions: &BTreeMap<String, Vec<TokenTree>>) -> Vec<String> {
+    let mut found = Texts::from_tokens(tokens).sentences();
+    let (mut left, mut seen) = (calls(tokens), BTreeSet::new());
+    while let Some(name) = left.pop() {
+        if let Some((name, body)) = functions.get_key_value(&name)
+            && seen.insert(name)
+        {
+            found.extend(Texts::from_tokens(body).sentences());
+            left.append(&mut calls(body));
+        }
+    }
+    found
+}
+
 /// The words of some tokens, also of those in braces.
 fn words(tokens: &[TokenTree]) -> String {
     let words = tokens.iter().filter_map(|token| match token {
@@ -91,7 +94,7 @@ const SUGGESTS: &str = "UnknownName";
 /// Reads what errors say to try from the tokens of all files.
 pub(crate) fn advice<'a>(files: impl Iterator<Item = &'a Vec<TokenTree>> + Clone) -> Hints {
     let mut others: BTreeMap<_, _> = files.clone().flat_map(|tokens| functions(tokens)).collect();
-    let impls: Vec<_> = files.flat_map(|tokens| impls(tokens)).collect();
+    let impls: Vec<_> = files.clone().flat_map(|tokens| impls(tokens)).collect();
     for (_, body) in impls.iter().filter(|(owner, _)| owner == SUGGESTS) {
         others.extend(functions(body).into_iter().map(|(name, body)| (format!(".{name}"), body)));
     }
@@ -104,6 +107,12 @@ pub(crate) fn advice<'a>(files: impl Iterator<Item = &'a Vec<TokenTree>> + Clone
                 hints.owners.insert(owner.clone());
             }
         }
+    }
+    for error in files.flat_map(|tokens| errors(tokens)) {
+        let Some(hint) = error.hint else { continue };
+        let said = (words(&hint) != "None").then(|| texts(&hint, &others));
+        hints.owners.insert(error.owner.clone());
+        hints.of_variants.insert((error.owner, error.variant), said);
     }
     hints
 }

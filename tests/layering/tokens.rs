@@ -83,6 +83,8 @@ pub(crate) struct DeclaredError {
     pub(crate) text: String,
     /// It has a field for it.
     pub(crate) has_advice: bool,
+    /// What its attribute `hint` holds, or that of its type.
+    pub(crate) hint: Option<Vec<TokenTree>>,
 }
 
 /// The errors of a source.
@@ -95,14 +97,16 @@ pub(crate) fn errors(tokens: &[TokenTree]) -> Vec<DeclaredError> {
             let is_end =
                 |it: &TokenTree| is(Some(it), ';') || group(Some(it), Delimiter::Brace).is_some();
             let end = tokens[at..].iter().position(is_end).map_or(tokens.len(), |end| at + end + 1);
-            errors.extend(error(&tokens[before..end], owner, String::new()));
+            errors.extend(error(&tokens[before..end], None, owner, String::new()));
         } else if let Some(owner) =
             ident(tokens.get(at + 1)).filter(|_| kind.as_deref() == Some("enum"))
             && let Some(body) = tokens[at..].iter().find_map(|it| group(Some(it), Delimiter::Brace))
         {
+            let hint = attribute(&tokens[before..at], "hint");
             for variant in within(body).split(|token| is(Some(token), ',')) {
                 let name = variant.iter().find_map(|token| ident(Some(token)));
-                errors.extend(error(variant, owner.clone(), name.unwrap_or_default()));
+                let hint = hint.clone();
+                errors.extend(error(variant, hint, owner.clone(), name.unwrap_or_default()));
             }
         }
         if is(Some(token), ';') || group(Some(token), Delimiter::Brace).is_some() {
@@ -112,23 +116,32 @@ pub(crate) fn errors(tokens: &[TokenTree]) -> Vec<DeclaredError> {
     errors
 }
 
-/// The error of a variant, or of a struct.
-fn error(item: &[TokenTree], owner: String, variant: String) -> Option<DeclaredError> {
-    let texts = item.iter().map_while(|token| match token {
+/// What stands in the parentheses of an attribute of an item.
+pub(crate) fn attribute(item: &[TokenTree], name: &str) -> Option<Vec<TokenTree>> {
+    let attributes = item.iter().map_while(|token| match token {
         TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => None,
         _ => Some(group(Some(token), Delimiter::Bracket)),
     });
-    let text = texts.flatten().find_map(|attribute| {
-        let attribute = within(attribute);
-        let is_error = ident(attribute.first()).as_deref() == Some("error");
-        let arguments = group(attribute.get(1), Delimiter::Parenthesis).filter(|_| is_error)?;
-        text(within(arguments).first())
-    })?;
+    attributes.flatten().map(within).find_map(|attribute| {
+        let is_wanted = ident(attribute.first()).as_deref() == Some(name);
+        group(attribute.get(1), Delimiter::Parenthesis).filter(|_| is_wanted).map(within)
+    })
+}
+
+/// The error of a variant, or of a struct. A variant without a hint has that of its type.
+fn error(
+    item: &[TokenTree],
+    hint_of_type: Option<Vec<TokenTree>>,
+    owner: String,
+    variant: String,
+) -> Option<DeclaredError> {
+    let text = text(attribute(item, "error")?.first())?;
+    let hint = attribute(item, "hint").or(hint_of_type);
     let fields = item.iter().find_map(|it| group(Some(it), Delimiter::Brace)).map(within);
     let has_advice = fields.unwrap_or_default().windows(2).any(|pair| {
         matches!(ident(pair.first()).as_deref(), Some("hint" | "advice")) && is(pair.get(1), ':')
     });
-    Some(DeclaredError { owner, variant, text, has_advice })
+    Some(DeclaredError { owner, variant, text, has_advice, hint })
 }
 
 /// The texts of some tokens, each with the functions that it is an argument of.

@@ -52,6 +52,9 @@ impl From<Exit> for ExitCode {
     }
 }
 
+/// Implements [`Explain`](trait@Explain): see the documentation of the crate.
+pub use ce_explain::Explain;
+
 /// An error, with advice for its user.
 pub trait Explain: error::Error + Send + Sync {
     /// Returns the kind of exit that it causes. By default, the input of the user is wrong.
@@ -139,5 +142,36 @@ mod tests {
         ]
         .map(Exit::code);
         assert_eq!(codes, [0, 1, 2, 3, 4, 5, 130, 143, 101]);
+    }
+
+    #[derive(Debug, thiserror::Error, Explain)]
+    #[error("it is wrong")]
+    #[exit(Storage)]
+    enum Derived {
+        #[hint("write {name:?}, not {{}}")]
+        Named { name: String },
+        #[exit(if *_0 > 1 { Exit::Failed } else { Exit::Done })]
+        #[hint("more than {}, or {_0}", _0 - 1)]
+        Counted(u8),
+        #[exit(Missing)]
+        #[hint(None)]
+        Silent,
+    }
+
+    #[derive(Debug, thiserror::Error, Explain)]
+    #[error("it is wrong")]
+    #[hint(_0.hint())]
+    struct Around(Derived);
+
+    #[test]
+    fn exits_and_hints_are_derived_from_attributes() {
+        let explained = |error: &dyn Explain| (error.exit(), error.hint());
+        let hint = |text: &str| Some(text.to_owned());
+        let named = Derived::Named { name: "x".into() };
+        assert_eq!(explained(&named), (Exit::Storage, hint("write \"x\", not {}")));
+        let counted = explained(&Derived::Counted(7));
+        assert_eq!(counted, (Exit::Failed, hint("more than 6, or 7")));
+        assert_eq!(explained(&Derived::Silent), (Exit::Missing, None));
+        assert_eq!(explained(&Around(named)), (Exit::Malformed, hint("write \"x\", not {}")));
     }
 }

@@ -2,6 +2,9 @@
 //!
 //! Nothing here reads a file, starts a process, or prints.
 
+// What the derivation of `Explain` names it.
+extern crate self as ce_model;
+
 /// Makes ids: indices with a type for each kind of thing.
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident)+) => {$(

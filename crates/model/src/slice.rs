@@ -42,27 +42,20 @@ struct ChosenOutput {
 }
 
 /// The reason why a line does not choose an output.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Explain)]
 pub enum SliceError {
     /// It has digits only, and too large a number.
     #[error("{0:?} is not the number of an output (0 to 99)")]
+    #[hint("write a number up to 99, or the name of an output")]
     Number(String),
     /// No output is called so.
     #[error("{} is not an output: there {}", .0, listed(&.0.known))]
+    #[hint(_0.meant())]
     Name(UnknownName),
     /// Several outputs are called so.
     #[error("{0:?} is the name of several outputs")]
+    #[hint("write its number")]
     Ambiguous(String),
-}
-
-impl Explain for SliceError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Number(_) => Some("write a number up to 99, or the name of an output".to_owned()),
-            Self::Name(unknown) => unknown.meant(),
-            Self::Ambiguous(_) => Some("write its number".to_owned()),
-        }
-    }
 }
 
 fn listed(names: &[String]) -> String {
