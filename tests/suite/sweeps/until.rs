@@ -149,15 +149,7 @@ fn replicates_that_are_blocked_have_failed_too() {
 
 #[test]
 fn an_invalid_number_is_an_error_of_its_row() {
-    let wrong = |script: &str, columns: &str, message: &str, hint: &str| {
-        let lab = measured("1\n2\n", "6..30 until seconds ±5%")
-            .computation("time", "n replicate", "out", script)
-            .file("workflow/columns", columns)
-            .commit();
-        let ran = lab.ce_run(&[]).exit(1);
-        let told = format!("SWEEP (TASK) failed: {message}\n");
-        assert!(ran.stderr.contains(&told) && ran.stderr.contains(hint), "{}", ran.stderr);
-    };
+    let mut lab = measured("1\n2\n", "6..30 until seconds ±5%").commit();
     let one = "replicates end by the column \"seconds\", and at n=1 replicate=1 has";
     let hint = "let exec write one finite number as JSON spells it, such as 0.25 and not .25";
     for (script, columns, what) in [
@@ -167,56 +159,14 @@ fn an_invalid_number_is_an_error_of_its_row() {
         ("echo '{\"seconds\":\"7\"}' >$3", "00 *", "\"7\", which is not a finite number"),
         ("echo '{\"seconds\":null}' >$3", "00 *", "no number"),
     ] {
-        wrong(script, columns, &format!("{one} {what}"), hint);
+        lab = lab.computation("time", "n replicate", "out", script);
+        lab = lab.file("workflow/columns", columns).commit_again();
+        let told = format!("SWEEP (TASK) failed: {one} {what}\n");
+        lab.ce_run(&[]).exit(1).says(&told).says(hint);
     }
-    let none = "replicates end by the column \"seconds\", which the results do not have";
-    wrong("echo '{\"second\":7}' >$3", "00 *", none, "did you mean \"second\"?");
-    let rows = "printf '{\"seconds\":7}\\n{\"seconds\":7}\\n' >$3";
-    let lab = measured("1\n", "6..30 until seconds ±5%")
-        .computation("time", "n replicate", "out", rows)
-        .file("workflow/columns", "00 **")
-        .commit();
-    lab.ce_run(&[]).exit(2).says("each replicate has many rows, by which it could not end");
-}
-
-#[test]
-fn a_wrong_rule_is_reported_when_the_task_is_loaded() {
-    for (rule, message, hint) in [
-        (
-            "10..5 until seconds ±5%",
-            "the least number of replicates is 10, and the largest is 5",
-            "as in 10..100",
-        ),
-        ("5..9 until seconds ±5%", "5 replicates have no interval", "begin with 6 or more"),
-        (
-            "6..9 until second ±5%",
-            "the table has no column of results \"second\"",
-            "did you mean \"seconds\"?",
-        ),
-        (
-            "6..9 until n ±5%",
-            "the table has no column of results \"n\"",
-            "the columns are \"seconds\"",
-        ),
-        ("6..9 until seconds ±0%", "\"0%\" is not a share of the median in percent", "such as ±5%"),
-        (
-            "6..9 until seconds ±100.1%",
-            "\"100.1%\" is not a share of the median in percent",
-            "above 0 and up to 100, with at most three decimals",
-        ),
-        ("6..9 until seconds", "\"6..9 until seconds\" is not a number of replicates", "±5%"),
-    ] {
-        let ran = measured("1\n", rule).commit();
-        let ran = ran.ce_run(&[]).exit(2);
-        let told = format!("workflow/replicates: {message}");
-        assert!(ran.stderr.contains(&told) && ran.stderr.contains(hint), "{}", ran.stderr);
-    }
-    let lab = sweep("", &[])
-        .call("inputs/00-body/", "add", &["n", "n"])
-        .node("inputs/01-points/", "points", "")
-        .file("workflow/inputs/01-points/factors/00-n", "1\n")
-        .file("workflow/inputs/01-points/replicates", "6..9 until sum ±5%");
-    lab.commit().ce_run(&[]).exit(2).says("points have no results");
+    let lab = lab.computation("time", "n replicate", "out", "echo '{\"second\":7}' >$3");
+    let none = "replicates end by the column \"seconds\", which the results do not have\n";
+    lab.commit_again().ce_run(&[]).exit(1).says(none).says("did you mean \"second\"?");
 }
 
 #[test]
@@ -280,6 +230,16 @@ fn points_that_are_less_certain_are_marked() {
     );
     let (_, json) = table(&["--summary", "--json"]);
     assert_eq!(json.matches("\"uncertain\":\"±15%\"").count(), 1, "{json}");
+    // The page of the task, and that of the recorded table alone.
+    for options in [&["--task", "."][..], &[]] {
+        let all = [&["report", "-o", "../page.html"], options, &["../storage"]].concat();
+        lab.run("ce", &all).exit(0);
+        let page = std::fs::read_to_string(lab.path("page.html")).unwrap();
+        let told = "Each point was measured until its median is known to ±5%";
+        assert_eq!(page.matches(told).count(), 1, "{page}");
+        assert_eq!(page.matches("± 15 % *</td>").count(), 1, "{page}");
+        assert_eq!(page.matches("± 2.4 %</td>").count(), 1, "{page}");
+    }
 }
 
 #[test]
@@ -291,24 +251,6 @@ fn replicates_that_are_left_out_do_not_count() {
     assert!(!ran.stderr.contains("30"), "{}", ran.stderr);
     let lab = lab.file("workflow/where", "replicate <= 12").commit_again();
     lab.ce_run(&[]).exit(0).called(vec!["time"; 4]).says("% after 12 replicates at n=9\n");
-}
-
-#[test]
-fn a_page_says_which_medians_are_less_certain() {
-    let lab = measured("1\n9\n", "6..15 until seconds ±5%\n").commit();
-    lab.ce_run(&[]).exit(0);
-    let page = |options: &[&str]| {
-        let all = [&["report", "-o", "../page.html"], options, &["../storage"]].concat();
-        lab.run("ce", &all).exit(0);
-        std::fs::read_to_string(lab.path("page.html")).unwrap()
-    };
-    // Of the task, and of the recorded table alone.
-    for page in [page(&["--task", "."]), page(&[])] {
-        let told = "Each point was measured until its median is known to ±5%";
-        assert_eq!(page.matches(told).count(), 1, "{page}");
-        assert_eq!(page.matches("± 15 % *</td>").count(), 1, "{page}");
-        assert_eq!(page.matches("± 2.4 %</td>").count(), 1, "{page}");
-    }
 }
 
 /// The results of a look are kept, sent and taken over.

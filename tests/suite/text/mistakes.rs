@@ -1,7 +1,5 @@
 //! Mistakes in a text, and the exact words for them.
 
-use compeval::expression::parse;
-
 use super::mistakes;
 use crate::golden;
 
@@ -60,19 +58,4 @@ const TEXTS: [&str; 48] = [
 #[test]
 fn every_mistake_is_reported_with_its_place_and_what_to_try() {
     golden::check("text/mistakes.txt", &mistakes(TEXTS.map(str::to_owned)));
-}
-
-#[test]
-fn no_part_of_a_text_makes_the_parser_panic() {
-    let whole =
-        "Inputs: 'x', |y\\x41;|\n(add :|a b| #1=(f.g INPUT('it's'))[0, 01] ; c\n #1# FILE('ü'))";
-    for text in [whole].into_iter().chain(TEXTS) {
-        for from in 0..=text.len() {
-            for to in from..=text.len() {
-                if let Some(part) = text.get(from..to) {
-                    drop(parse(part));
-                }
-            }
-        }
-    }
 }

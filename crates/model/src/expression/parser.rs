@@ -833,4 +833,23 @@ mod tests {
             assert!(found.starts_with(expected), "{source}: {found}");
         }
     }
+
+    #[test]
+    fn no_part_of_a_text_is_too_odd_to_be_parsed() {
+        let texts = [
+            "Inputs: 'x', |y\\x41;|\n(add :|a b| #1=(f.g INPUT('it's'))[0, 01] ; c\n #1# FILE('ü'))",
+            "SWEEP('s' :|factors/00-a b| '1' |2| :factors/01-b.tsv ('b' 'c') (|x| '') :replicates '3'\n\
+             :body (f) :|p| #1=POINTS())[00]",
+            "Inputs: x, y = '20', data = OWN('data/x')\na = (f x) # why\nALL(a[x, 01] \
+             SWEEP((mul a n :resources 'cpus {n}') :over n 1..3 10 :where 'n > 1' :allow-failed))",
+            "(|a\\x110000;| #99999999999= :(mul) [| sum|] TEXT('a' :unended) POINTS(:over ('a' 'b') (1 2)))",
+        ];
+        for text in texts {
+            for from in 0..=text.len() {
+                for to in from..=text.len() {
+                    drop(text.get(from..to).map(parse));
+                }
+            }
+        }
+    }
 }

@@ -812,6 +812,30 @@ mod tests {
         assert_eq!(selected(&long).unwrap(), ["1"]);
     }
 
+    /// Numbers that are one to a computer are compared as they are written.
+    #[test]
+    fn numbers_are_compared_with_all_digits() {
+        let levels = "a\n9007199254740993\n0\n1e-400\n-9007199254740993\n1.0\n0.1\n";
+        let points = read(SheetFormat::Csv, levels.as_bytes()).unwrap();
+        for (text, count) in [
+            ("a == 9007199254740992", 0),
+            ("a == 9007199254740993.0", 1),
+            ("a == -9007199254740992", 0),
+            ("a >= 9007199254740992", 1),
+            ("a < -9007199254740992", 1),
+            ("a == 0", 1),
+            ("a > 0", 4),
+            ("a in (1, 9007199254740992, 1e-401)", 1),
+            ("a != 1", 5),
+            ("a == 0.1000000000000000055", 0),
+            // Arithmetic rounds as computers do.
+            ("a + 0 == 9007199254740992", 1),
+        ] {
+            let selected = condition(text).unwrap().select(&points).unwrap();
+            assert_eq!(selected.iter().count(), count, "{text}");
+        }
+    }
+
     #[test]
     fn an_invalid_condition_is_an_error_not_false() {
         for (text, expected) in [

@@ -1,7 +1,5 @@
 //! Mistakes in the sweeps of a text, and the exact words for them.
 
-use compeval::expression::parse;
-
 use super::super::mistakes;
 use crate::golden;
 
@@ -66,18 +64,4 @@ fn every_mistake_in_a_sweep_is_reported_with_its_place_and_what_to_try() {
     let texts = WRONG.into_iter().chain(WRONG_POINTS);
     let texts = texts.map(|text| text.replace("BODY", "(add INPUT('a') INPUT('x'))"));
     golden::check("text/sweeps.txt", &mistakes(texts));
-}
-
-#[test]
-fn no_part_of_a_sweep_makes_the_parser_panic() {
-    let whole = "SWEEP('s' :|factors/00-a b| '1' |2| :factors/01-b.tsv ('b' 'c') (|x| '') :replicates '3'\n:body (f) :|p| #1=POINTS())[00]";
-    for text in [whole].into_iter().chain(WRONG) {
-        for from in 0..=text.len() {
-            for to in from..=text.len() {
-                if let Some(part) = text.get(from..to) {
-                    drop(parse(part));
-                }
-            }
-        }
-    }
 }

@@ -101,6 +101,42 @@ fn replicates_are_a_number_that_the_body_reads() {
     );
 }
 
+/// A sweep with replicates until something is known.
+fn measured(columns: &str, rule: &str) -> TestTask {
+    TestTask::sweep("", &[("factors/00-n", "1\n"), ("columns", columns), ("replicates", rule)])
+        .call("inputs/00-body/", "mul", &["n", "replicate"])
+}
+
+#[test]
+fn replicates_end_by_a_column_of_results() {
+    measured("00 seconds\n", "6..9 until seconds ±5%").tells("");
+    measured("00 seconds\n", "5..9 until seconds ±5%").tells(
+        "workflow/replicates: 5 replicates have no interval\n\
+         try: begin with 6 or more: an interval of 95 % needs 6 values",
+    );
+    measured("00 seconds\n", "6..9 until second ±5%").tells(
+        "workflow/replicates: the table has no column of results \"second\"\n\
+         try: did you mean \"seconds\"? the columns are \"seconds\"",
+    );
+    measured("00 seconds\n", "6..9 until n ±5%").tells(
+        "workflow/replicates: the table has no column of results \"n\"\n\
+         try: the columns are \"seconds\"",
+    );
+    measured("00 **\n", "6..9 until seconds ±5%").tells(
+        "workflow/replicates: each replicate has many rows, by which it could not end: \"seconds\"\n\
+         try: take a column of one value, such as 00 seconds or 00 *",
+    );
+    TestTask::sweep("", &[])
+        .call("inputs/00-body/", "add", &["n", "n"])
+        .node("inputs/01-points/", "points", "")
+        .file("workflow/inputs/01-points/factors/00-n", "1\n")
+        .file("workflow/inputs/01-points/replicates", "6..9 until sum ±5%")
+        .tells(
+            "workflow/inputs/01-points/replicates: points have no results, by which their replicates could end\n\
+             try: write a number, or write it in the sweep that takes the points",
+        );
+}
+
 #[test]
 fn rows_that_are_excluded_have_columns_and_are_there() {
     tell(
@@ -497,15 +533,24 @@ fn a_condition_that_leaves_nothing_is_reported() {
 
 #[test]
 fn points_have_no_column_of_an_input_that_the_body_reads() {
-    TestTask::sweep("size", &[])
-        .node("inputs/01-points/", "points", "")
-        .file("workflow/inputs/01-points/factors/00-x", "1\n2\n")
-        .file("workflow/inputs/01-points/factors/01-size", "7\n")
-        .call("inputs/00-body/", "add", &["x", "size"])
-        .tells(
-            "workflow/inputs/01-points: the points have a column \"size\", and the body reads the input \"size\" of the task\n\
-             try: give the column another name: the table would show its texts, and calls would read others",
-        );
+    let task = || {
+        TestTask::sweep("size", &[])
+            .node("inputs/01-points/", "points", "")
+            .file("workflow/inputs/01-points/factors/00-x", "1\n2\n")
+            .file("workflow/inputs/01-points/factors/01-size", "7\n")
+    };
+    let told = "workflow/inputs/01-points: the points have a column \"size\", and the body reads the input \"size\" of the task\n\
+         try: give the column another name: the table would show its texts, and calls would read others";
+    task().call("inputs/00-body/", "add", &["x", "size"]).tells(told);
+    // Braces and resources read it, too.
+    task()
+        .call("inputs/00-body/", "add", &["x"])
+        .node("inputs/00-body/inputs/01-y/", "file", "data/{size}")
+        .tells(told);
+    task()
+        .call("inputs/00-body/", "add", &["x", "x"])
+        .file("workflow/inputs/00-body/resources", "cpus {size}\n")
+        .tells(told);
 }
 
 #[test]
