@@ -1,8 +1,6 @@
 //! A task that is evaluated for each point over its own inputs: each point is an ordinary job.
 
 use std::fs;
-use std::io::Write;
-use std::process::Stdio;
 
 use serde_json::{Value, json};
 
@@ -71,7 +69,7 @@ fn the_last_input_varies_fastest_and_the_outputs_have_their_points() {
 }
 
 #[test]
-fn fixed_inputs_are_given_as_without_each() {
+fn an_input_that_is_not_ranged_over_is_given_as_ever_or_has_its_default() {
     let lab = lab();
     for given in [&["../storage", "../data/m"][..], &["../storage", "m=../data/m"]] {
         let ran = lab.run("ce-run", &[&["-q", "--each", "n=3,4"], given].concat()).exit(0);
@@ -81,35 +79,11 @@ fn fixed_inputs_are_given_as_without_each() {
     let ran = lab.run("ce-run", &["-q", "--each", "n=3,4", "../data/m"]).exit(0);
     assert_eq!(quiet(&ran, &lab), "n=3: 14\nn=4: 21\n");
     lab.run("ce-run", &["--each", "n=3"]).exit(2).says("takes 1 input (m), and 0 are given");
-}
-
-#[test]
-fn points_are_the_rows_of_a_sheet_in_any_format() {
-    let lab = lab();
-    let expected = "n=3 m=1: 10\nn=4 m=2: 18\n";
-    for sheet in
-        ["n\tm\n3\t1\n4\t2\n", "n,m\n3,1\n4,2\n", "{\"n\":3,\"m\":\"1\"}\n{\"m\":2,\"n\":4}\n"]
-    {
-        fs::write(lab.path("data/points"), sheet).unwrap();
-        let ran = each(&lab, &["-q", "--points", "../data/points"]).exit(0);
-        assert_eq!(quiet(&ran, &lab), expected, "{sheet}");
-    }
-    fs::write(lab.path("data/points"), "n\n3\n4\n").unwrap();
-    let ran = each(&lab, &["-q", "--each", "m=1,2", "--points", "../data/points"]).exit(0);
-    assert_eq!(quiet(&ran, &lab), "n=3 m=1: 10\nn=3 m=2: 11\nn=4 m=1: 17\nn=4 m=2: 18\n");
-}
-
-#[test]
-fn points_may_come_from_the_standard_input() {
-    let lab = lab();
-    let mut command = lab.command("ce-run");
-    command.args(["-q", "--points", "-", "../storage"]);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut child = command.spawn().unwrap();
-    child.stdin.take().unwrap().write_all(b"n,m\n3,1\n").unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert!(output.status.success());
-    assert!(output.stdout.starts_with(b"n=3 m=1\t"), "{output:?}");
+    let lab = lab.file("defaults/n", "5\n").commit_again();
+    let ran = each(&lab, &["-q", "--each", "m=1,2"]).exit(0);
+    assert_eq!(quiet(&ran, &lab), "m=1: 26\nm=2: 27\n");
+    let ran = each(&lab, &["-q", "--each", "n=3,4", "-p", "m=1"]).exit(0);
+    assert_eq!(quiet(&ran, &lab), "n=3: 10\nn=4: 17\n");
 }
 
 #[test]
@@ -135,6 +109,17 @@ fn a_point_that_fails_blocks_no_other_one() {
     assert_eq!(ran.stdout.matches(" MISSING\n").count(), 2, "{}", ran.stdout);
     let ran = each(&lab, &["-q", "-p", "x=7", "--each", "y=2,0,5"]).exit(1);
     assert_eq!(quiet(&ran, &lab), "y=2: 3\ny=2: 1\ny=5: 1\ny=5: 2\n");
+    // The last event has the outputs and the job of each point.
+    let ran = each(&lab, &["--json", "-p", "x=7", "--each", "y=2,0"]).exit(1);
+    let end: Value = serde_json::from_str(ran.lines().last().unwrap()).unwrap();
+    assert_eq!((&end["outputs"], &end["job"]), (&json!([]), &Value::Null));
+    let points = end["points"].as_array().unwrap();
+    assert_eq!(points[0]["point"], json!({"y": "2"}));
+    assert_eq!(points[0]["outputs"][0]["there"], true);
+    let job = points[0]["job"][0].as_str().unwrap();
+    assert_eq!(lab.stored(job), "3\n");
+    let [there, job] = [&points[1]["outputs"][0]["there"], &points[1]["job"]];
+    assert_eq!((there, job), (&json!(false), &Value::Null));
 }
 
 #[test]
@@ -174,15 +159,6 @@ fn names_in_values_stand_for_texts_of_the_point() {
 }
 
 #[test]
-fn a_default_may_be_ranged_over() {
-    let lab = Lab::task(TASK).file("defaults/n", "5\n").commit();
-    let ran = each(&lab, &["-q", "--each", "n=3,4", "-p", "m=1"]).exit(0);
-    assert_eq!(quiet(&ran, &lab), "n=3: 10\nn=4: 17\n");
-    let ran = each(&lab, &["-q", "--each", "m=1,2"]).exit(0);
-    assert_eq!(quiet(&ran, &lab), "m=1: 26\nm=2: 27\n");
-}
-
-#[test]
 fn uncommitted_points_are_not_stored_as_jobs_and_one_warning_says_so() {
     let lab = lab().file("computations/mul/more", "");
     each(&lab, &["--each", "n=3,4", "-p", "m=1"]).exit(2).says("uncommitted");
@@ -195,23 +171,6 @@ fn uncommitted_points_are_not_stored_as_jobs_and_one_warning_says_so() {
         ran.stderr
     );
     assert!(jobs(&lab).is_empty());
-}
-
-#[test]
-fn the_last_event_has_the_outputs_and_the_job_of_each_point() {
-    let lab = Lab::task("Inputs: 'x', 'y'\n(divmod INPUT('x') INPUT('y'))[0]").commit();
-    let ran = each(&lab, &["--json", "-p", "x=7", "--each", "y=2,0"]).exit(1);
-    let end: Value = serde_json::from_str(ran.lines().last().unwrap()).unwrap();
-    assert_eq!((&end["outputs"], &end["job"]), (&json!([]), &Value::Null));
-    let points = end["points"].as_array().unwrap();
-    assert_eq!(points[0]["point"], json!({"y": "2"}));
-    assert_eq!(points[0]["outputs"][0]["there"], true);
-    let job = points[0]["job"][0].as_str().unwrap();
-    assert_eq!(lab.stored(job), "3\n");
-    assert_eq!(
-        (&points[1]["outputs"][0]["there"], &points[1]["job"]),
-        (&json!(false), &Value::Null)
-    );
 }
 
 #[test]
@@ -242,6 +201,19 @@ fn faults_of_points_are_reported() {
     wrong(&["--points", "../data/points"], "line 2: the row has 1 value, and the header 2");
     sheet("n,k\n1,2\n");
     wrong(&["--points", "../data/points", "-p", "m=1"], "takes no input k");
+    sheet("{\"n\": 3, \"m\": []}\n{\"n\": null, \"M\": 1}\n");
+    wrong(
+        &["--points", "../data/points"],
+        "ce-run: the points in ../data/points cannot be used: object 1: key \"m\": the list is empty; \
+         object 2: key \"n\": the value is null; object 2: key \"M\": the task has no such input\n  \
+         try: write a value, or leave the key out: then the input has its default\n",
+    );
+    sheet("[{\"n\": 3, \"m\": 1}\n{\"n\": 3 \"m\": 1}]\n");
+    wrong(
+        &["--points", "../data/points"],
+        "object 2: line 2: expected `,` or `}`\n  try: write objects such as {\"size\": [1, 2]}, \
+         all in one array or one after the other\n",
+    );
     let many: Vec<String> = (0..4000).map(|number| number.to_string()).collect();
     let many = many.join(",");
     wrong(
@@ -284,23 +256,38 @@ fn a_point_without_its_member_fails_and_others_are_stored() {
 }
 
 #[test]
-fn points_are_objects_whose_lists_multiply() {
+fn points_come_from_files_of_any_format_and_from_the_standard_input() {
     let lab = lab()
-        .data("array.json", "[\n{\"n\": \"3\", \"m\": 1}\n{\"n\": [4, 5], \"m\": [1, 2]},\n]\n")
         .data("n.json", "{\"n\": [3, 4]}")
-        .data("m.csv", "m\n1\n2\n");
-    let ran = each(&lab, &["-q", "--points", "../data/array.json"]).exit(0);
-    let points = "n=3 m=1: 10\nn=4 m=1: 17\nn=4 m=2: 18\nn=5 m=1: 26\nn=5 m=2: 27\n";
-    assert_eq!(quiet(&ran, &lab), points);
-    let ran =
-        each(&lab, &["-q", "--points", "../data/n.json", "--points", "../data/m.csv"]).exit(0);
-    let points = "n=3 m=1: 10\nn=3 m=2: 11\nn=4 m=1: 17\nn=4 m=2: 18\n";
-    assert_eq!(quiet(&ran, &lab), points);
-    let ran = each(&lab, &["-q", "--points", "../data/n.json", "--each", "m=7"]).exit(0);
-    assert_eq!(quiet(&ran, &lab), "n=3 m=7: 16\nn=4 m=7: 23\n");
-    let table = ["table", "--csv", "--points", "../data/n.json", "--each", "m=7", "../storage"];
+        .data("array.json", "[\n{\"n\": \"3\", \"m\": 1}\n{\"n\": [4, 5], \"m\": [1, 2]},\n]\n")
+        .data("m.csv", "m\n1\n2\n")
+        .data("both.tsv", "n\tm\n3\t1\n4\t2\n");
+    for (given, points) in [
+        (&["--points", "../data/both.tsv"][..], "n=3 m=1: 10\nn=4 m=2: 18\n"),
+        (
+            &["--points", "../data/array.json"],
+            "n=3 m=1: 10\nn=4 m=1: 17\nn=4 m=2: 18\nn=5 m=1: 26\nn=5 m=2: 27\n",
+        ),
+        (
+            &["--points", "../data/n.json", "--points", "../data/m.csv"],
+            "n=3 m=1: 10\nn=3 m=2: 11\nn=4 m=1: 17\nn=4 m=2: 18\n",
+        ),
+        (
+            &["--each", "n=3,4", "--points", "../data/m.csv"],
+            "m=1 n=3: 10\nm=1 n=4: 17\nm=2 n=3: 11\nm=2 n=4: 18\n",
+        ),
+    ] {
+        let ran = each(&lab, &[&["-q"], given].concat()).exit(0);
+        assert_eq!(quiet(&ran, &lab), points, "{given:?}");
+    }
+    let mut command = lab.command("ce-run");
+    command.args(["--no-sync", "-q", "--points", "-", "../storage"]);
+    command.stdin(fs::File::open(lab.path("data/both.tsv")).unwrap());
+    let ran = lab.finish(&mut command).exit(0);
+    assert_eq!(quiet(&ran, &lab), "n=3 m=1: 10\nn=4 m=2: 18\n");
+    let table = ["table", "--csv", "--points", "../data/n.json", "--each", "m=2", "../storage"];
     let table = lab.run("ce", &table).exit(0);
-    assert!(table.stdout.contains("\n3,7,") && table.stdout.contains("\n4,7,"), "{}", table.stdout);
+    assert!(table.stdout.contains("\n3,2,") && table.stdout.contains("\n4,2,"), "{}", table.stdout);
     let twice = ["--points", "../data/n.json", "--points", "../data/array.json"];
     each(&lab, &twice).exit(2).says("the points have the input n twice");
 }
@@ -326,48 +313,4 @@ fn a_key_that_is_missing_is_the_default_of_its_input() {
         "ce-run: the points in ../data/points.json cannot be used: object 1: key \"whole\": the key is missing, \
          and the default of the input is not one line of text\n  try: write the key into this object, too\n",
     );
-}
-
-#[test]
-fn wrong_objects_of_points_are_reported_with_their_places() {
-    let lab = lab().data("points.json", "{\"n\": 3, \"m\": []}\n{\"n\": null, \"M\": 1}\n");
-    let ran = each(&lab, &["--points", "../data/points.json"]).exit(2).called(vec![]);
-    assert_eq!(
-        ran.stderr,
-        "ce-run: the points in ../data/points.json cannot be used: object 1: key \"m\": the list is empty; \
-         object 2: key \"n\": the value is null; object 2: key \"M\": the task has no such input\n  \
-         try: write a value, or leave the key out: then the input has its default\n"
-    );
-    let lab = lab.data("points.json", "[{\"n\": 3, \"m\": 1}\n{\"n\": 3 \"m\": 1}]\n");
-    each(&lab, &["--points", "../data/points.json"]).exit(2).says(
-        "object 2: line 2: expected `,` or `}`\n  try: write objects such as {\"size\": [1, 2]}, \
-         all in one array or one after the other\n",
-    );
-}
-
-#[test]
-fn texts_that_look_alike_are_reported() {
-    let lab = lab();
-    let told = |texts: &str, pair: &str| {
-        let ran = each(&lab, &["-n", "--each", &format!("n={texts}"), "-p", "m=1"]).exit(3);
-        let told = format!("ce-run: warning: n: {pair} are one number, and two points\n");
-        assert_eq!(ran.stderr.matches("warning: ").count(), 1, "{}", ran.stderr);
-        ran.says(&told);
-    };
-    for (texts, pair) in [
-        ("00,0", "00 and 0"),
-        ("1,1.0", "1 and 1.0"),
-        ("1e3,1000", "1e3 and 1000"),
-        ("+1,1", "+1 and 1"),
-        (".5,0.5", ".5 and 0.5"),
-        ("-0,0", "-0 and 0"),
-    ] {
-        told(texts, pair);
-    }
-    // Each of them is reported, and texts that differ in blanks, too.
-    let lab = lab.data("sheet.csv", "n,m\n1,1\n1.0,1\n00,1\n0,1\nx,1\nx ,1\n");
-    let ran = each(&lab, &["-n", "--points", "../data/sheet.csv"]).exit(3);
-    ran.says("n: 1 and 1.0 are one number, and two points\n")
-        .says("n: 00 and 0 are one number, and two points\n")
-        .says("n: x and x  differ in white space only, and are two points\n");
 }

@@ -132,13 +132,6 @@ fn rows_not_measured_exclusively_are_reported_if_the_task_demands_it() {
 }
 
 #[test]
-fn an_excluded_point_keeps_its_place() {
-    let lab = lab(&[("exclude.tsv", "x\ty\n7\t0\n8\t0\n")]).commit();
-    lab.ce_run(&["--no-sync"]).exit(0);
-    assert_eq!(statuses(&lab, &[], 0), ["ok", "excluded", "ok", "excluded"]);
-}
-
-#[test]
 fn a_waiting_point_differs_from_a_missing_one() {
     let lab =
         Lab::task("Inputs: 'n', 'm'\n(add (mul INPUT('n') INPUT('n'))[0] INPUT('m'))[0]").commit();
@@ -432,17 +425,4 @@ fn faults_are_reported() {
     wrong(&["--each", "n=1", "--sweep", "X"], none);
     wrong(&["--csv", "--json", "--each", "n=1"], "cannot be used with");
     wrong(&["--each", "m=1", "-p", "n=1"], "takes no input m");
-}
-
-#[test]
-fn a_full_pipe_ends_the_list_quietly() {
-    let lab = Lab::task("Inputs: 'n'\n(add INPUT('n') INPUT('n'))[0]").commit().with_storage();
-    let numbers: String = (0..20000).map(|number| format!("{number}\n")).collect();
-    fs::write(lab.path("data/points"), format!("n\n{numbers}")).unwrap();
-    let mut command = lab.command("ce");
-    command.args(["table", "--csv", "--points", "../data/points", "../storage"]);
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    drop(child.stdout.take());
-    let output = child.wait_with_output().unwrap();
-    assert_eq!((output.status.code(), &output.stderr[..]), (Some(0), &b""[..]));
 }

@@ -71,41 +71,6 @@ fn a_numeric_column_with_a_text_is_left_out_with_a_warning() {
     );
 }
 
-#[test]
-fn rows_that_rest_on_one_call_are_counted_once() {
-    let factors = [("factors/00-n", "5\n"), ("replicates", "4\n")];
-    // Two replicates of four give the same to the call that makes the outputs.
-    let lab = sweep("", &factors)
-        .computation("half", "n replicate", "half", r#"echo $((($(cat "$2") + 1) / 2)) >"$3""#)
-        .node("inputs/00-body/", "computation", "mul")
-        .call("inputs/00-body/inputs/00-a/", "half", &["n", "replicate"])
-        .node("inputs/00-body/inputs/01-b/", "input", "n")
-        .commit();
-    lab.ce_run(&["--no-sync"]).exit(0);
-    assert_eq!(rows(&lab, &[], 0).len(), 4);
-    let product = &rows(&lab, &["--summary"], 0)[0]["columns"]["product"];
-    assert_eq!((&product["n"], &product["median"]), (&json!(2), &json!(7.5)));
-}
-
-#[test]
-fn a_call_with_several_rows_has_all_its_values() {
-    let body =
-        r#"n=$(cat "$1"); printf '{"x":%s,"y":"a"}\n{"x":2%s,"y":7}\n{"x":1e999}\n' $n $n >"$2""#;
-    let lab = sweep("", &[("factors/00-n", "1\n2\n"), ("columns", "00 **")])
-        .computation("rows", "n", "rows", body)
-        .call("inputs/00-body/", "rows", &["n"])
-        .commit();
-    lab.ce_run(&["--no-sync"]).exit(0);
-    let x = json!({"n": 3, "median": null, "low": null, "high": null, "confidence": null});
-    let first = json!({"point": {"n": 1}, "columns": {"x": x}, "not_ok": 0});
-    assert_eq!(rows(&lab, &["--summary"], 0)[0], first);
-    let lab = lab.computation("rows", "n", "rows", &body.replace("e999", "")).commit_again();
-    lab.ce_run(&["--no-sync"]).exit(0);
-    let [first, second] = rows(&lab, &["--summary"], 0).try_into().unwrap();
-    let median = |row: &serde_json::Value| row["columns"]["x"]["median"].clone();
-    assert_eq!([first, second].each_ref().map(median), [json!(1), json!(2)]);
-}
-
 /// A name like a commit's: the later, the less.
 fn commit(at: usize) -> String {
     format!("{:08x}{:032x}", 0xabc0_0000_usize - at, 0)
@@ -170,19 +135,14 @@ fn steps_go_from_old_to_new_by_dates() {
 }
 
 #[test]
-fn steps_are_refused_without_commits() {
-    let lab = lab("2\n", BODY);
-    table(&lab, &["--steps"])
-        .exit(2)
-        .says("there are no steps: no column of the points has commits");
-}
-
-#[test]
-fn a_summary_takes_one_version() {
+fn a_summary_takes_one_version_and_steps_need_commits() {
     let lab = lab("2\n", BODY);
     let two = ["--summary", "--at", "HEAD", "--at", "HEAD"];
     table(&lab, &two).exit(2).says("2 versions are given, and --summary takes one");
     table(&lab, &["--summary", "--all"]).exit(2).says("cannot be used with");
+    table(&lab, &["--steps"])
+        .exit(2)
+        .says("there are no steps: no column of the points has commits");
     let ran = table(&lab, &["--summary"]).exit(3);
     // Nothing is there: no column is known to have numbers.
     assert_eq!(ran.stdout, "n  label  not ok\n1  one         2\n2  two         2\n");

@@ -91,17 +91,3 @@ fn sweeps_of_the_same_rules_have_labels_of_their_own() {
         .says("second (or workflow/inputs/01-");
     lab.run("ce-sym", &[]).exit(0).shows("SWEEP('first'").shows("SWEEP('second'");
 }
-
-#[test]
-fn a_sheet_of_the_task_that_cannot_be_used_is_reported_as_a_check_does() {
-    let lab = sweep("", &[])
-        .call("inputs/00-body/", "mul", &["x", "y"])
-        .node("inputs/01-points/", "file", "s.tsv")
-        .file("s.tsv", "x\ty\n7\n")
-        .commit()
-        .with_storage();
-    let check = lab.run("ce", &["check"]).exit(2).says("s.tsv: the points cannot be used: line 2");
-    assert_eq!(table(&lab, &[]).exit(2).stderr, check.stderr);
-    let versions = table(&lab, &["--at", "HEAD", "--at", "HEAD"]).exit(2);
-    assert_eq!(versions.stderr, check.stderr);
-}

@@ -1,12 +1,11 @@
 //! Every reason for which a call would run, and the causes behind it.
 
 use std::fs;
-use std::io::pipe;
 
 use serde_json::json;
 
 use super::change::is_what_git_tells;
-use super::{LIBRARIES, TASK, append, command, commit, evaluated, explain, record, told, whys};
+use super::{LIBRARIES, TASK, append, commit, evaluated, explain, record, told, whys};
 use crate::lab::{Lab, Library};
 
 #[test]
@@ -177,25 +176,6 @@ fn records_that_cannot_be_read_are_left_out() {
             ["mul: never_computed <- never_computed:mul", "add: waits0 <- never_computed:mul"];
         assert_eq!(whys(&lab, &[]), expected);
     }
-}
-
-#[test]
-fn a_closed_pipe_is_not_an_error() {
-    let lab = evaluated(Library::Plain).data("y", "6\n");
-    for options in [&[][..], &["--json"]] {
-        let (reader, writer) = pipe().unwrap();
-        drop(reader);
-        let mut command = command(&lab, options);
-        let ran = lab.finish(command.stdout(writer));
-        assert_eq!(ran.stderr, "");
-    }
-}
-
-#[test]
-fn wrong_arguments_are_refused_without_an_explanation() {
-    let lab = evaluated(Library::Plain);
-    lab.run("ce", &["explain", "../storage"]).exit(2).says("the task task takes 2 inputs");
-    lab.run("ce", &["explain", "../data/x", "../data/x", "../data/y"]).exit(5);
 }
 
 #[test]

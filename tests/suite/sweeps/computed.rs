@@ -13,22 +13,6 @@ fn sheet(text: &str) -> Lab {
 }
 
 #[test]
-fn sheets_of_all_forms_give_the_same_table() {
-    for text in [
-        "x,y,who\n1,2,me\n3,4,\"a, b\"\n",
-        "x\ty\twho\n1\t2\tme\n3\t4\ta, b\n",
-        "{\"x\":1,\"y\":2,\"who\":\"me\"}\n{\"x\":\"3\",\"y\":4,\"who\":\"a, b\"}\n",
-    ] {
-        let lab = sheet(text);
-        lab.ce_run(&[]).exit(0).called(vec!["add", "add"]);
-        assert_eq!(
-            lab.table(),
-            "{\"x\":1,\"y\":2,\"who\":\"me\",\"sum\":3}\n{\"x\":3,\"y\":4,\"who\":\"a, b\",\"sum\":7}\n"
-        );
-    }
-}
-
-#[test]
 fn a_new_row_executes_its_calls() {
     let lab = sheet("x,y\n1,2\n");
     lab.ce_run(&[]).exit(0).called(vec!["add"]);
@@ -50,6 +34,9 @@ fn derived(script: &str) -> Lab {
 
 #[test]
 fn computed_points_are_known_when_their_calls_have_ended() {
+    let lab = derived(r#": >"$1""#).commit();
+    lab.ce_run(&[]).exit(0).says("no point is left: the table is empty").called(vec!["derive"]);
+    assert_eq!(lab.table(), "");
     let lab = derived(r#"for n in 1 2 3 4 5; do echo "{\"n\":$n}"; done >"$1""#).commit();
     lab.run("ce", &["check"]).exit(0).shows(": 0 inputs, at least 1 call, 1 table, ");
     lab.ce_run(&["-n"]).exit(3).called(vec![]);
@@ -60,14 +47,9 @@ fn computed_points_are_known_when_their_calls_have_ended() {
 }
 
 #[test]
-fn a_sweep_without_computed_points_has_an_empty_table() {
-    let lab = derived(r#": >"$1""#).commit();
-    lab.ce_run(&[]).exit(0).says("no point is left: the table is empty").called(vec!["derive"]);
-    assert_eq!(lab.table(), "");
-}
-
-#[test]
-fn points_that_cannot_be_used_fail_the_sweep() {
+fn points_that_cannot_be_used_or_made_fail_the_sweep() {
+    let mut lab = derived("exit 3").commit();
+    lab.ce_run(&[]).exit(1).says("1 failed").called(vec!["derive"]);
     for (script, messages) in [
         (
             r#"echo '{"m":1,"o p":2}' >"$1""#,
@@ -77,7 +59,7 @@ fn points_that_cannot_be_used_fail_the_sweep() {
         (r#"printf '{"n":1}\n{"n":1}\n' >"$1""#, ["the output of derive: the points", "remove"]),
         (r#"echo '{"n":1,"sum":2}' >"$1""#, ["a column \"sum\"", "rename it in the sheet"]),
     ] {
-        let lab = derived(script).commit();
+        lab = lab.computation("derive", "", "points", script).commit_again();
         let ran = lab.ce_run(&[]).exit(1).called(vec!["derive"]);
         for message in messages {
             assert!(ran.stderr.contains(message), "{}", ran.stderr);
@@ -100,28 +82,6 @@ fn mistakes_in_points_name_their_file() {
     explained.shows("is not known, since points cannot be used\n");
     let lab = sheet("x,y\n1,2\n").file("workflow/exclude.tsv", "z\n1\n").commit_again();
     lab.ce_run(&[]).exit(2).says("failed: exclude.tsv: the points have no column \"z\"");
-}
-
-#[test]
-fn points_that_fail_block_the_sweep() {
-    derived("exit 3").commit().ce_run(&[]).exit(1).says("1 failed");
-}
-
-#[test]
-fn points_of_one_sweep_may_be_a_table_of_another() {
-    let lab = sweep("", &[])
-        .node("inputs/01-points/", "sweep", "")
-        .file("workflow/inputs/01-points/factors/00-a", "1\n2\n3")
-        .call("inputs/01-points/inputs/00-body/", "mul", &["a", "a"])
-        .call("inputs/00-body/", "add", &["a", "product"])
-        .commit();
-    lab.ce_run(&[]).exit(0).says("6 calls");
-    assert_eq!(
-        lab.table(),
-        "{\"a\":1,\"product\":1,\"sum\":2}\n\
-         {\"a\":2,\"product\":4,\"sum\":6}\n\
-         {\"a\":3,\"product\":9,\"sum\":12}\n"
-    );
 }
 
 #[test]
@@ -197,33 +157,15 @@ fn with_sheet(sheet: &str) -> Lab {
 
 #[test]
 fn a_check_reads_sheets_that_are_files_of_the_task() {
+    let lab = with_sheet("a,b\n1,2\n1.0,4\n");
     for version in [&["check"][..], &["check", "--at", "HEAD"]] {
-        let right = with_sheet("a,b\n1,2\n3,4\n");
-        right.run("ce", version).exit(0).shows(": 0 inputs, 2 calls, 1 table, ");
-        let ragged = with_sheet("a,b\n1,2,3\n");
-        let ran = ragged.run("ce", version).exit(2);
-        ran.says("sheet.csv: the points cannot be used: line 2");
-        let other = with_sheet("a,c\n1,2\n");
-        let ran = other.run("ce", version).exit(2);
-        ran.says("the points have no column \"b\"").says("try: ");
+        let ran = lab.run("ce", version).exit(0).shows(": 0 inputs, 2 calls, 1 table, ");
+        ran.says("\"1\" and \"1.0\" of a are different texts, and so different points");
     }
     // A changed file that is not committed is read as it stands.
-    let lab = with_sheet("a,b\n1,2\n").file("sheet.csv", "a,b\n1,2\n1,2\n");
-    lab.run("ce", &["check"]).exit(2).says("sheet.csv: the points cannot be used");
+    let told = "the points have no column \"b\"";
+    let lab = lab.file("sheet.csv", "a,c\n1,2\n");
+    lab.run("ce", &["check"]).exit(2).says(told).says("try: ");
     lab.run("ce", &["check", "--at", "HEAD"]).exit(0);
-}
-
-#[test]
-fn a_check_warns_of_points_that_look_like_one_number() {
-    let lab = sweep("", &[])
-        .call("inputs/00-body/", "mul", &["n", "n"])
-        .node("inputs/01-points/", "file", "s.tsv")
-        .file("s.tsv", "n\tlabel\n1\t7\n1.0\t7.0\n01\t07\n")
-        .commit();
-    let ran = lab.run("ce", &["check"]).exit(0);
-    assert_eq!(
-        ran.stderr,
-        "ce: warning: workflow: \"1\" and \"1.0\" of n are different texts, and so different points\n  \
-         try: spell them alike if one point is meant\n"
-    );
+    lab.commit_again().run("ce", &["check", "--at", "HEAD"]).exit(2).says(told);
 }

@@ -17,20 +17,6 @@ fn nested_sweeps_with_computed_points_and_listed_names_are_evaluated() {
 }
 
 #[test]
-fn a_nested_table_or_the_one_around_it_has_a_column_of_failures() {
-    for failing in ["workflow/inputs/00-body/allow-failed", "workflow/allow-failed"] {
-        let lab = sweep("", &[("factors/00-a", "1\n2"), ("columns", "00 **")])
-            .node("inputs/00-body/", "sweep", "")
-            .file("workflow/inputs/00-body/factors/00-b", "3\n4")
-            .call("inputs/00-body/inputs/00-body/", "mul", &["a", "b"])
-            .file(failing, "")
-            .commit();
-        lab.ce_run(&[]).exit(0);
-        assert_eq!(lab.table().matches("\"status\":\"ok\"").count(), 4, "{}", lab.table());
-    }
-}
-
-#[test]
 fn factors_may_be_larger_than_other_files_of_a_commit() {
     let levels: String = (0..10_000).map(|level| format!("{level:0150}\n")).collect();
     let lab = product(&[("factors/00-a", levels.as_str()), ("factors/01-b", "1\n")]).commit();
