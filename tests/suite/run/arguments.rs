@@ -5,11 +5,12 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::thread;
 
 use crate::fifo;
 use crate::lab::Lab;
+use crate::program::{Ran, Running};
 
 const SUM: &str = "Inputs: 'x', 'stop words'\n(add INPUT('x') INPUT('stop words'))[0]";
 
@@ -34,6 +35,11 @@ fn the_number_of_inputs_is_stated_in_singular_or_plural() {
     let ran = lab.run("ce-run", &["../storage", "../data/x", "../data/x"]).exit(2);
     let ran = ran.says("the task task takes 1 input (x), and 2 are given\n");
     ran.says("try: give the storage first, and a file or -p x=TEXT for it\n");
+    assert!(!lab.path("storage").exists());
+    self::lab()
+        .run("ce-run", &["../storage", "../data/x"])
+        .exit(2)
+        .complains("run/arguments/too-few.err");
     let lab = Lab::task("Inputs:\nFILE('some/file')").commit();
     let ran = lab.run("ce-run", &["../storage", "../storage"]).exit(2);
     ran.says("the task task takes no inputs, and 1 is given\n").says("try: give the storage and");
@@ -54,15 +60,6 @@ fn help_describes_every_option_and_exit_code() {
 }
 
 #[test]
-fn a_wrong_number_of_inputs_is_refused() {
-    let lab = lab();
-    lab.run("ce-run", &["../storage", "../data/x"]).exit(2).complains("run/arguments/too-few.err");
-    let inputs = ["../storage", "../data/x", "../data/x", "../data/x"];
-    lab.run("ce-run", &inputs).exit(2).says("and 3 are given");
-    assert!(!lab.path("storage").exists());
-}
-
-#[test]
 fn a_missing_input_is_refused() {
     let lab = lab();
     lab.run("ce-run", &["../storage", "../data/x", "../nowhere"])
@@ -78,50 +75,32 @@ fn a_missing_input_is_refused() {
 }
 
 #[test]
-fn an_input_may_come_through_a_pipe() {
+fn an_input_may_come_through_a_pipe_or_the_standard_input() {
     let lab = lab();
     let pipe = lab.path("pipe");
     fifo::make(&pipe);
-    let writer = thread::spawn(move || fs::write(pipe, "25\n").unwrap());
-    lab.run("ce-run", &["../storage", "../pipe", "../data/x"]).exit(0).called(vec!["add"]);
-    writer.join().unwrap();
-    fs::write(lab.path("data/25"), "25\n").unwrap();
-    let ran =
-        lab.run("ce-run", &["-q", "../storage", "../data/25", "../data/x"]).exit(0).called(vec![]);
-    assert_eq!(lab.stored(ran.lines()[0]), "42\n");
-}
-
-#[test]
-fn an_input_may_be_the_standard_input() {
-    let lab = lab();
     let mut command = lab.command("ce-run");
-    command.args(["-q", "../storage", "/dev/stdin", "../data/x"]).stdin(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    child.stdin.take().unwrap().write_all(b"25\n").unwrap();
-    let output = child.wait_with_output().unwrap();
-    let path = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(lab.stored(path.trim()), "42\n");
+    let running = Running::start(command.args(["../storage", "../pipe", "../data/x"]));
+    let writer = thread::spawn(move || fs::write(pipe, "25\n").unwrap());
+    Ran::new(&lab, running.output()).exit(0).called(vec!["add"]);
+    writer.join().unwrap();
+    let (reader, mut input) = std::io::pipe().unwrap();
+    input.write_all(b"25\n").unwrap();
+    drop(input);
+    let mut command = lab.command("ce-run");
+    command.args(["-q", "../storage", "/dev/stdin", "../data/x"]).stdin(reader);
+    let ran = lab.finish(&mut command).exit(0).called(vec![]);
+    assert_eq!(lab.stored(ran.lines()[0]), "42\n");
+    drop(command);
 }
 
 #[test]
-fn one_file_may_be_several_inputs() {
-    let lab = lab();
-    let ran = lab.run("ce-run", &["-q", "../storage", "../data/x", "../data/x"]).exit(0);
-    assert_eq!(lab.stored(ran.lines()[0]), "34\n");
-}
-
-#[test]
-fn a_storage_that_is_a_file_is_refused() {
+fn a_storage_that_is_a_file_or_cannot_be_made_is_refused() {
     let lab = lab();
     fs::write(lab.path("storage"), "precious\n").unwrap();
     lab.ce_run(&[]).exit(5).complains("run/arguments/storage-is-a-file.err");
     lab.ce_run(&["-n"]).exit(5);
     assert_eq!(fs::read_to_string(lab.path("storage")).unwrap(), "precious\n");
-}
-
-#[test]
-fn a_storage_that_cannot_be_made_is_reported() {
-    let lab = lab();
     let ran = lab.run("ce-run", &["/proc/storage", "../data/x", "../data/x"]).exit(5);
     assert_eq!(ran.stdout, "");
     ran.says("ce-run: cannot make the directory /proc/storage\n  because: ");
@@ -129,6 +108,8 @@ fn a_storage_that_cannot_be_made_is_reported() {
 
 #[test]
 fn a_storage_may_have_any_path_and_is_shown_as_it_was_typed() {
+    let lab = lab();
+    fs::create_dir_all(lab.path("a/b")).unwrap();
     for (typed, shown) in [
         ("../storage", "../storage/"),
         ("../storage/", "../storage/"),
@@ -136,35 +117,27 @@ fn a_storage_may_have_any_path_and_is_shown_as_it_was_typed() {
         ("../depôt 'of' \"all\"\t$HOME", "../depôt 'of' \"all\"\t$HOME/"),
         ("../a/b/c", "../a/b/c/"),
     ] {
-        let lab = lab();
-        fs::create_dir_all(lab.path("a/b")).unwrap();
-        let arguments = ["-q", typed, "../data/x", "../data/x"];
+        drop(fs::remove_dir_all(lab.path("storage")));
+        let arguments = ["-q", "--new-storage", typed, "../data/x", "../data/x"];
         let path = lab.run("ce-run", &arguments).exit(0).called(vec!["add"]).stdout;
         assert!(path.starts_with(&format!("{shown}c_add/")), "{typed}: {path}");
         let contents = fs::read_to_string(lab.path("task").join(path.trim_end_matches('\n')));
         assert_eq!(contents.unwrap(), "34\n");
         lab.run("ce-run", &arguments).exit(0).called(vec![]);
     }
-}
-
-#[test]
-fn a_storage_may_be_where_the_program_runs() {
-    let lab = lab();
+    // It need not be text.
+    let mut command = lab.command("ce-run");
+    let path = OsStr::from_bytes(b"../stor\xffge");
+    command.args(["-q", "--new-storage"]).arg(path).args(["../data/x", "../data/x"]);
+    lab.finish(&mut command).exit(0);
+    assert!(lab.path("").join(OsStr::from_bytes(b"stor\xffge/tinputs")).is_dir());
+    // It may be where the program runs.
     let place = lab.path("elsewhere");
     fs::create_dir(&place).unwrap();
     let mut command = lab.command("ce-run");
-    command.current_dir(&place).args(["-q", "--task", "../task", ".", "../data/x", "../data/x"]);
-    let path = lab.finish(&mut command).exit(0).stdout;
+    command.args(["-q", "--new-storage", "--task", "../task", ".", "../data/x", "../data/x"]);
+    let path = lab.finish(command.current_dir(&place)).exit(0).stdout;
     assert_eq!(fs::read_to_string(place.join(path.trim())).unwrap(), "34\n");
-}
-
-#[test]
-fn a_path_need_not_be_text() {
-    let lab = lab();
-    let mut command = lab.command("ce-run");
-    let path = OsStr::from_bytes(b"../stor\xffge");
-    lab.finish(command.args(["-q"]).arg(path).args(["../data/x", "../data/x"])).exit(0);
-    assert!(lab.path("").join(OsStr::from_bytes(b"stor\xffge/tinputs")).is_dir());
 }
 
 #[test]

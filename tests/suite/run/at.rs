@@ -49,29 +49,6 @@ fn a_run_at_a_commit_equals_a_run_in_its_checkout() {
 }
 
 #[test]
-fn any_revision_that_git_understands_will_do() {
-    let lab = Lab::task(TASK).commit();
-    let first = git(&lab, "task", &["rev-parse", "HEAD"]);
-    git(&lab, "task", &["tag", "-a", "-m", "first", "v1"]);
-    git(&lab, "task", &["branch", "old"]);
-    let lab = lab.file("workflow/inputs/01-x/value", "y\n").commit_again();
-    let now = lab.run("ce-sym", &[]).exit(0).stdout;
-    let revs = [&first, &first[..9], "v1", "v1^{}", "old", "HEAD~1", "HEAD^", "@^"];
-    for rev in revs {
-        let sym = lab.run("ce-sym", &["--at", rev]).exit(0);
-        assert_ne!(sym.stdout, now, "{rev}");
-        sym.shows("INPUT('x')\n )[0]");
-    }
-    assert_eq!(lab.run("ce-sym", &["--at", "HEAD"]).exit(0).stdout, now);
-    assert_eq!(lab.run("ce-sym", &["--at", "HEAD^{/task}"]).exit(0).stdout, now);
-    for wrong in ["nonsense", "HEAD~5", "HEAD:workflow", "--help", ""] {
-        lab.run("ce-sym", &[&format!("--at={wrong}")])
-            .exit(2)
-            .says(&format!("there is no commit {wrong} in"));
-    }
-}
-
-#[test]
 fn a_bare_repository_needs_no_checkout() {
     let lab = Lab::task(TASK).commit();
     lab.ce_run(&[]).exit(0);

@@ -25,15 +25,6 @@ fn a_call_is_executed_once_however_often_it_occurs() {
 }
 
 #[test]
-fn calls_that_differ_only_in_their_slice_are_one() {
-    let text = "Inputs: 'x', 'y'
-        (add (divmod INPUT('x') INPUT('y'))[0] (divmod INPUT('x') INPUT('y'))[1])[0]";
-    let lab = Lab::task(text).commit();
-    lab.ce_run(&[]).exit(0).called(vec!["add", "divmod"]);
-    assert_eq!(lab.output(), "5\n");
-}
-
-#[test]
 fn a_slice_may_turn_and_repeat_outputs() {
     let text = "Inputs: 'x', 'y'
         (divmod (divmod INPUT('x') INPUT('y'))[01, 00])[00, 01, 00]";
@@ -52,19 +43,13 @@ pub(super) fn equal() -> Lab {
 }
 
 #[test]
-fn calls_whose_inputs_turn_out_to_be_equal_are_executed_once() {
-    let lab = equal().commit();
-    lab.ce_run(&["-j1"]).exit(0).called(vec!["add", "add", "mul"]);
-    assert_eq!(lab.output(), "170\n");
-}
-
-#[test]
-fn calls_whose_inputs_turn_out_to_be_equal_count_once() {
+fn calls_whose_inputs_turn_out_to_be_equal_are_executed_and_count_once() {
     let lab = equal().in_words().commit();
     lab.ce_run(&["-n"]).exit(3).says("4 calls: 4 missing");
     for jobs in ["-j1", "-j4"] {
         drop(fs::remove_dir_all(lab.path("storage")));
         let ran = lab.ce_run(&[jobs]).exit(0).says("3 calls: 3 computed");
+        assert_eq!((lab.called().len(), lab.output().as_str()), (3, "170\n"));
         assert_eq!(ran.stdout.matches("  computed ").count(), 4, "{}", ran.stdout);
         lab.ce_run(&["-n"]).exit(0).says("3 calls: 3 reused");
         lab.ce_run(&[]).exit(0).says("3 calls: 3 reused");
@@ -125,16 +110,6 @@ fn leftovers_of_a_call_are_gone_before_the_next_one_gets_its_directory() {
     let logs: Vec<_> = lab.storage().into_iter().filter(|name| name.contains("/log/")).collect();
     assert_eq!(logs.len(), 2, "{logs:?}");
     assert!(logs.iter().all(|log| lab.stored(log).lines().count() == 2));
-}
-
-#[test]
-fn results_are_read_only() {
-    let lab = Lab::task(SHARED).commit();
-    lab.ce_run(&[]).exit(0);
-    for name in lab.results().keys() {
-        let mode = lab.path("storage").join(name).metadata().unwrap().mode();
-        assert_eq!(mode & 0o222, 0, "{name} has mode {mode:o}");
-    }
 }
 
 #[test]
@@ -212,21 +187,16 @@ fn a_commit_of_the_task_alone_costs_nothing_if_the_library_is_a_submodule() {
 }
 
 #[test]
-fn another_commit_of_a_computation_executes_its_calls_again() {
-    let lab = Lab::task(SHARED).commit();
-    lab.ce_run(&[]).exit(0).called(vec!["add", "mul"]);
-    let lab = lab.computation("mul", "a b", "product", r#"echo 1 >"$3""#).commit_again();
-    lab.ce_run(&[]).exit(0);
-    assert_eq!(lab.output(), "2\n");
-}
-
-#[test]
-fn the_outputs_of_the_job_are_kept_under_the_name_of_the_task() {
+fn results_are_read_only_and_the_outputs_of_the_job_under_the_name_of_the_task() {
     let lab = Lab::task(SHARED).commit();
     lab.ce_run(&[]).exit(0).complains("run/job.err");
     let jobs: Vec<_> =
         lab.results().into_iter().filter(|(name, _)| name.starts_with("t_task/")).collect();
     let [(name, contents)] = &jobs[..] else { panic!("{jobs:?}") };
     assert!(name.ends_with("/00/ad48103e4fc7_5d9474c0309b"), "{name}");
+    for name in lab.results().keys() {
+        let mode = lab.path("storage").join(name).metadata().unwrap().mode();
+        assert_eq!(mode & 0o222, 0, "{name} has mode {mode:o}");
+    }
     assert_eq!(contents, b"170\n");
 }

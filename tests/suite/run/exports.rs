@@ -177,8 +177,11 @@ fn files_left_beside_the_code_are_gone_after_the_run() {
 
 #[test]
 fn an_exec_that_links_outside_is_refused() {
-    for library in [Library::Plain, Library::Submodule, Library::Submodules] {
-        for target in ["../add/exec", "../../notes", "LAB/data/program"] {
+    let targets = ["../add/exec", "../../notes", "LAB/data/program"];
+    for (library, target) in
+        [Library::Plain, Library::Submodule, Library::Submodules].into_iter().zip(targets)
+    {
+        {
             let lab = Lab::task("Inputs: 'x', 'y'\n(mul INPUT('x') INPUT('y'))[0]");
             let program = fs::read(lab.path("task/computations/mul/exec")).unwrap();
             let lab = lab.file("notes", &program).mode("notes", 0o755).data("program", &program);

@@ -69,29 +69,24 @@ fn a_signal_ends_what_is_running_and_the_next_run_goes_on() {
 }
 
 #[test]
-fn only_calls_that_had_begun_are_interrupted() {
-    let lab = lab("");
-    let (running, processes, _never) = waiting(&lab, &["-j1"]);
-    running.signal(Signal::INT);
-    let ran = Ran::new(&lab, running.output()).exit(130);
-    processes.end();
-    let ran = ran.says(
-        "3 calls: 2 not started, 1 interrupted\nce-run: no call was computed; to go on:\n  ce-run ",
-    );
-    ran.shows("`* not started: the run was interrupted\n");
-    completes(&lab);
-}
-
-#[test]
-fn json_reports_an_interruption() {
-    let lab = lab("");
-    let (running, processes, _never) = waiting(&lab, &["--json", "-j1"]);
-    running.signal(Signal::INT);
-    let ran = Ran::new(&lab, running.output()).exit(130);
-    processes.end();
-    let end: serde_json::Value = serde_json::from_str(ran.lines().last().unwrap()).unwrap();
-    assert_eq!((&end["exit"], &end["job"]), (&130.into(), &serde_json::Value::Null));
-    assert!(ran.stdout.contains("\"outcome\":\"interrupted\""), "{}", ran.stdout);
+fn only_calls_that_had_begun_are_interrupted_in_words_and_in_json() {
+    for options in [&["-j1"][..], &["-j1", "--json"]] {
+        let lab = lab("");
+        let (running, processes, _never) = waiting(&lab, options);
+        running.signal(Signal::INT);
+        let ran = Ran::new(&lab, running.output()).exit(130);
+        processes.end();
+        if options.contains(&"--json") {
+            let end: serde_json::Value = serde_json::from_str(ran.lines().last().unwrap()).unwrap();
+            assert_eq!((&end["exit"], &end["job"]), (&130.into(), &serde_json::Value::Null));
+            ran.shows("\"outcome\":\"interrupted\"");
+        } else {
+            let counts = "3 calls: 2 not started, 1 interrupted\n";
+            let rest = "ce-run: no call was computed; to go on:\n  ce-run ";
+            ran.says(&format!("{counts}{rest}")).shows("`* not started: the run was interrupted\n");
+            completes(&lab);
+        }
+    }
 }
 
 #[test]

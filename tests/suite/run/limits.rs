@@ -75,20 +75,13 @@ fn counted(ran: &Ran<'_>, word: &str) -> usize {
 }
 
 #[test]
-fn a_full_disk_is_reported_once_and_results_that_fit_are_kept() {
-    let lab = lab();
-    let tmpfs = "mount -t tmpfs -o nr_blocks=14 tmpfs ../storage";
-    if let Some(ran) = mount::with(&lab, tmpfs, &lab.evaluation(&["-j1", "--no-sync"])) {
-        goes_on(ran, "No space left on device", "make room");
-    }
-}
-
-#[test]
-fn exhausted_inodes_are_reported_once_and_results_that_fit_are_kept() {
-    let lab = lab();
-    let tmpfs = "mount -t tmpfs -o nr_inodes=110 tmpfs ../storage";
-    if let Some(ran) = mount::with(&lab, tmpfs, &lab.evaluation(&["-j1", "--no-sync"])) {
-        goes_on(ran, "No space left on device", "make room");
+fn no_room_and_no_inodes_are_reported_once_and_what_fits_is_kept() {
+    for limit in ["nr_blocks=14", "nr_inodes=110"] {
+        let lab = lab();
+        let tmpfs = format!("mount -t tmpfs -o {limit} tmpfs ../storage");
+        if let Some(ran) = mount::with(&lab, &tmpfs, &lab.evaluation(&["-j1", "--no-sync"])) {
+            goes_on(ran, "No space left on device", "make room");
+        }
     }
 }
 
@@ -127,10 +120,7 @@ fn a_storage_that_is_moved_away_has_vanished_and_can_be_moved_back() {
         assert_eq!(lab.output(), "17\npart0\n");
         assert!(lab.is_tidy());
     }
-}
-
-#[test]
-fn a_storage_that_is_removed_is_not_made_again_by_the_run_that_used_it() {
+    // One that was removed is not made again by the run that used it.
     let lab = lab();
     vanishes(&lab, "mv \"$LAB/storage\" \"$LAB/moved\"; rm -r \"$LAB/moved\"", &["-j2"]);
     assert!(!lab.path("storage").exists(), "nothing is made in its place");

@@ -58,10 +58,17 @@ fn json_lists_missing_calls() {
 }
 
 #[test]
-fn json_lists_failed_calls() {
+fn each_form_of_output_tells_of_what_failed() {
     let text = "Inputs: 'x'\n(add (bad INPUT('x'))[0] FILE('tinputs/00/0000000000'))[0]";
     let lab = Lab::task(text).computation("bad", "a", "none", "echo no; exit 7").commit();
     lab.ce_run(&["--json", "-j1"]).exit(1).prints("run/output/json-failed.txt");
+    // So does what is quiet; and the tree shows how far it came.
+    let quiet = lab.ce_run(&["-q"]).exit(1).says("bad (bad) failed: it ended with exit status 7");
+    assert_eq!(quiet.stdout, "");
+    let text = "Inputs: 'x', 'y'
+        (add (bad INPUT('x'))[0] (mul INPUT('x') INPUT('y'))[0])[0]";
+    let lab = Lab::task(text).computation("bad", "a", "none", "exit 7").commit();
+    lab.ce_run(&[]).exit(1).prints("run/output/failed.txt");
 }
 
 #[test]
@@ -84,15 +91,6 @@ fn quiet_runs_print_only_the_paths_of_outputs() {
     let ran = lab.ce_run(&["-q"]).exit(0).prints("run/output/quiet.txt");
     assert_eq!(ran.stderr, "");
     assert_eq!(lab.stored(ran.lines()[0]), "5\n");
-}
-
-#[test]
-fn quiet_runs_still_report_a_failure() {
-    let lab = Lab::task("Inputs: 'x'\n(bad INPUT('x'))[0]")
-        .computation("bad", "a", "none", "exit 7")
-        .commit();
-    let ran = lab.ce_run(&["-q"]).exit(1).says("bad (TASK) failed: it ended with exit status 7");
-    assert_eq!(ran.stdout, "");
 }
 
 #[test]
@@ -130,12 +128,4 @@ fn output_that_cannot_be_written_is_reported_after_the_evaluation() {
         let ran = lab.finish(command.args(help).stdout(full));
         ran.exit(5).says("cannot write the standard output");
     }
-}
-
-#[test]
-fn the_tree_of_a_failed_run_shows_finished_calls() {
-    let text = "Inputs: 'x', 'y'
-        (add (bad INPUT('x'))[0] (mul INPUT('x') INPUT('y'))[0])[0]";
-    let lab = Lab::task(text).computation("bad", "a", "none", "exit 7").commit();
-    lab.ce_run(&[]).exit(1).prints("run/output/failed.txt");
 }

@@ -198,10 +198,3 @@ fn a_task_is_found_from_its_subdirectories() {
         lab.run("ce", &["check", "--task", dir]).exit(0).shows("inner at");
     }
 }
-
-#[test]
-fn an_input_that_nothing_reads_is_reported() {
-    let lab = lab().file("inputs", "x\nunused\n").commit_again();
-    let checked = lab.run("ce", &["check"]).exit(0);
-    checked.says("ce: warning: nothing reads the input unused of the task");
-}

@@ -105,7 +105,7 @@ fn records_match_their_files() {
 }
 
 #[test]
-fn records_of_results_hold_no_absolute_path() {
+fn records_of_results_and_failures_hold_no_absolute_path() {
     let lab = evaluated();
     let is_result = |name: &str| name.ends_with(".json") && !name.starts_with("repositories/");
     let mut files = files(&lab.path("storage"));
@@ -118,35 +118,45 @@ fn records_of_results_hold_no_absolute_path() {
             "{name}: {record}"
         );
     }
-}
-
-#[test]
-fn the_memory_of_a_failure_holds_no_absolute_path() {
     let lab = Lab::task("Inputs: 'x'\n(bad INPUT('x'))[0]").computation("bad", "a", "none", "");
     let lab = lab.file("computations/bad/exec", "#!/no/such/interpreter\n").commit();
     lab.ce_run(&[]).exit(1);
-    let record: Value =
-        serde_json::from_str(&lab.stored(&the_one(&lab, "c_bad/", "/failed/"))).unwrap();
-    assert!(
-        !record["reason"].as_str().unwrap().contains(lab.path("").to_str().unwrap()),
-        "{record}"
-    );
+    let failure = lab.stored(&the_one(&lab, "c_bad/", "/failed/"));
+    let record: Value = serde_json::from_str(&failure).unwrap();
+    let reason = record["reason"].as_str().unwrap();
+    assert!(!reason.contains(lab.path("").to_str().unwrap()), "{record}");
 }
 
 #[test]
-fn a_missing_output_is_computed_again() {
-    for part in ["/00/", "/01/"] {
-        let lab = evaluated();
-        fs::remove_file(lab.path("storage").join(the_one(&lab, "c_divmod/", part))).unwrap();
+fn what_is_gone_or_has_no_whole_record_is_computed_again() {
+    let lab = evaluated();
+    let is_computed_again = || {
         lab.ce_run(&["-n"]).exit(3);
         lab.ce_run(&[]).exit(0).called(vec!["divmod"]);
         lab.ce_run(&[]).exit(0).called(vec![]);
         assert_eq!(lab.output(), "5\n");
+    };
+    for part in ["/00/", "/01/"] {
+        fs::remove_file(lab.path("storage").join(the_one(&lab, "c_divmod/", part))).unwrap();
+        is_computed_again();
+    }
+    let name = the_one(&lab, "c_divmod/", "/record/");
+    let record: Value = serde_json::from_str(&lab.stored(&name)).unwrap();
+    // Records of another number of outputs.
+    let of_outputs = [0, 1, 3, 100, 101].map(|count| {
+        let mut record = record.clone();
+        record["outputs"] = vec![record["outputs"][0].clone(); count].into();
+        record.to_string()
+    });
+    let spoiled = ["", "{\"format\": 1", "{\"format\": 1}", "words\n"].map(str::to_owned);
+    for text in of_outputs.into_iter().chain(spoiled) {
+        put(&lab.path("storage").join(&name), &text);
+        is_computed_again();
     }
 }
 
 #[test]
-fn a_damaged_output_is_computed_again_and_kept_aside() {
+fn what_is_damaged_is_made_again_and_an_output_kept_aside() {
     let lab = evaluated();
     let name = the_one(&lab, "c_divmod/", "/01/");
     put(&lab.path("storage").join(&name), "damaged\n");
@@ -155,6 +165,14 @@ fn a_damaged_output_is_computed_again_and_kept_aside() {
     assert_eq!(lab.stored(&name), "2\n");
     let aside = lab.storage().into_iter().filter(|name| name.contains("/aside/"));
     assert!(aside.map(|name| lab.stored(&name)).any(|contents| contents == "damaged\n"));
+    // A task input is stored again, and a job kept again.
+    let input = the_one(&lab, "tinputs/ad/", "48103e4fc7");
+    let job = the_one(&lab, "t_task/", "/00/");
+    put(&lab.path("storage").join(&input), "damaged, at length\n");
+    put(&lab.path("storage").join(&job), "?\n");
+    lab.ce_run(&["-n"]).shows(&format!("{input} MISSING!!!"));
+    lab.ce_run(&[]).exit(0).called(vec![]);
+    assert_eq!((lab.stored(&input).as_str(), lab.stored(&job).as_str()), ("17\n", "5\n"));
 }
 
 #[test]
@@ -171,34 +189,6 @@ fn a_copied_or_touched_storage_is_used() {
     fs::rename(lab.path("copy"), lab.path("storage")).unwrap();
     lab.ce_run(&["-n"]).exit(0);
     lab.ce_run(&["--strict"]).exit(0).called(vec![]);
-}
-
-#[test]
-fn a_spoiled_record_is_ignored() {
-    for spoiled in ["", "{\"format\": 1", "{\"format\": 1}", "words\n"] {
-        let lab = evaluated();
-        let record = the_one(&lab, "c_add/", "/record/");
-        put(&lab.path("storage").join(&record), spoiled);
-        lab.ce_run(&[]).exit(0).called(vec!["add"]);
-        lab.ce_run(&[]).exit(0).called(vec![]);
-        assert_eq!(lab.output(), "5\n");
-    }
-}
-
-#[test]
-fn a_record_of_another_number_of_outputs_is_ignored() {
-    for count in [0, 1, 3, 100, 101] {
-        let lab = evaluated();
-        let name = the_one(&lab, "c_divmod/", "/record/");
-        let mut record: Value = serde_json::from_str(&lab.stored(&name)).unwrap();
-        let output = record["outputs"][0].clone();
-        record["outputs"] = vec![output; count].into();
-        put(&lab.path("storage").join(&name), &record.to_string());
-        lab.ce_run(&["-n"]).exit(3);
-        lab.ce_run(&[]).exit(0).called(vec!["divmod"]);
-        lab.ce_run(&[]).exit(0).called(vec![]);
-        assert_eq!(lab.output(), "5\n");
-    }
 }
 
 #[test]
@@ -223,23 +213,4 @@ fn outputs_without_a_record_are_used_only_if_all_are_there() {
     lab.ce_run(&["-n"]).exit(3);
     lab.ce_run(&[]).exit(0).called(vec!["divmod"]);
     assert_eq!(lab.output(), "5\n");
-}
-
-#[test]
-fn a_task_input_that_is_damaged_in_the_storage_is_stored_again() {
-    let lab = evaluated();
-    let name = the_one(&lab, "tinputs/ad/", "48103e4fc7");
-    put(&lab.path("storage").join(&name), "damaged, at length\n");
-    lab.ce_run(&["-n"]).exit(0).shows(&format!("{name} MISSING!!!"));
-    lab.ce_run(&[]).exit(0).called(vec![]);
-    assert_eq!(lab.stored(&name), "17\n");
-}
-
-#[test]
-fn the_job_is_kept_again_if_its_output_is_damaged() {
-    let lab = evaluated();
-    let name = the_one(&lab, "t_task/", "/00/");
-    put(&lab.path("storage").join(&name), "?\n");
-    lab.ce_run(&[]).exit(0).called(vec![]);
-    assert_eq!(lab.stored(&name), "5\n");
 }

@@ -48,6 +48,8 @@ fn tree(mul: &str, add: &str) -> String {
 fn each_line_of_a_call_tells_its_outcome() {
     let lab = lab();
     fs::create_dir_all(lab.path("storage/tinputs")).unwrap();
+    let foreseen = words(&lab, &["-n"]);
+    assert!(foreseen.contains("x') PATH  to be stored\n"), "no alarm: {foreseen}");
     let missing = words(&lab, &[]);
     assert!(missing.contains("four') PATH  missing\n"), "{missing}");
     assert!(missing.contains("`* not computed: an input is missing"), "{missing}");
@@ -61,12 +63,6 @@ fn each_line_of_a_call_tells_its_outcome() {
     assert!(failed.contains("mul (mul)\n"), "a failure has no other state: {failed}");
     assert!(failed.contains("`* FAILED: it ended with exit status 7\n"), "{failed}");
     assert!(failed.ends_with("    PATH  missing\n"), "{failed}");
-}
-
-#[test]
-fn an_input_to_be_stored_is_not_shown_as_an_alarm() {
-    let foreseen = words(&lab(), &["-n"]);
-    assert!(foreseen.contains("x') PATH  to be stored\n"), "{foreseen}");
 }
 
 #[test]

@@ -127,22 +127,12 @@ fn a_result_is_taken_over_however_many_commits_ago_it_was_made() {
 }
 
 #[test]
-fn a_computation_that_changed_is_executed() {
+fn other_computations_and_inputs_and_what_did_not_run_isolated_are_not_taken_over() {
     let lab = evaluated().file("computations/mul/notes", "").commit_again();
     lab.ce_run(&["--no-sync"]).exit(0).called(vec!["mul"]).says("1 taken over, 1 computed");
-}
-
-#[test]
-fn results_computed_without_isolation_are_not_taken_over() {
-    let lab = Lab::task(TASK).commit();
+    let lab = lab.data("x", "18\n");
     lab.ce_run(&["--no-sync"]).exit(0).called(vec!["add", "mul"]);
-    let lab = lab.file("README", "").commit_again();
-    lab.ce_run(&["--no-sync"]).exit(0).called(vec!["add", "mul"]);
-}
-
-#[test]
-fn other_inputs_are_not_taken_over() {
-    let lab = evaluated().data("x", "18\n");
+    let lab = lab.file("README", "more").commit_again();
     lab.ce_run(&["--no-sync"]).exit(0).called(vec!["add", "mul"]);
 }
 
@@ -219,11 +209,8 @@ fn takeover_by_tree_uses_results_computed_without_isolation() {
     let json = lab.run("ce", &["show", "--json", "../storage", output.trim()]).exit(0).stdout;
     let json: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["taken_over"]["trusted_tree"], true);
-}
-
-#[test]
-fn takeover_by_tree_executes_a_changed_computation() {
-    let lab = trusting().file("computations/mul/notes", "").commit_again();
+    // A computation that changed is executed.
+    let lab = lab.file("computations/mul/notes", "").commit_again();
     lab.ce_run(&["--no-sync"]).exit(0).called(vec!["mul"]).says("1 taken over, 1 computed");
 }
 

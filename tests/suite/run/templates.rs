@@ -93,25 +93,19 @@ fn braces_that_name_nothing_stay() {
 
 #[test]
 fn a_text_that_gives_no_value_is_refused() {
-    let long = "a".repeat(5000);
+    let lab = lab();
     let node = "workflow/inputs/00-reads/value: ";
     let bad = r#""data/{sample}.fastq" cannot have the text of the input sample: "#;
     for (text, told) in [
         ("../x", r#""data/{sample}.fastq" where sample is "../x": "data/../x.fastq" leads out"#),
         ("b\nc", &format!("{bad}it is not one line")),
-        ("b\r", &format!("{bad}it is not one line")),
-        (&long, &format!("{bad}it is longer than 4096 bytes")),
     ] {
-        let lab = lab();
         let ran = lab.run("ce-run", &["../storage", "-p", &format!("sample={text}")]).exit(2);
         let ran = ran.says(&format!("{node}{told}"));
         assert_eq!(ran.stderr.matches(told).count(), 1, "{}", ran.stderr);
     }
-    for contents in [&b"\xff\n"[..], b"b\0"] {
-        let lab = lab().data("sample", contents);
-        lab.run("ce-run", &["../storage", "sample=../data/sample"]).exit(2).says(bad);
-    }
-    let lab = lab();
+    fs::write(lab.path("data/sample"), b"\xff\n").unwrap();
+    lab.run("ce-run", &["../storage", "sample=../data/sample"]).exit(2).says(bad);
     let ran = lab.run("ce-run", &["../storage", "-psample=none"]).exit(2);
     ran.says("workflow/inputs/01-sheet/value: ")
         .says(r#""sheets/{sample}.tsv" where sample is "none": the task has no file"#);

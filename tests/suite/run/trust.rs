@@ -101,8 +101,12 @@ fn the_environment_can_mark_a_repository_as_safe() {
 }
 
 #[test]
-fn a_repository_cannot_mark_itself_as_trusted() {
+fn a_repository_is_trusted_by_the_settings_of_its_reader_and_cannot_mark_itself() {
     let Some((lab, user)) = lab(Library::Plain) else { return };
+    let home = lab.path("home");
+    look(&lab, user, &[("HOME", home.to_str().unwrap())]).exit(3);
+    let advice = "try: if you trust it: git config --global --add safe.directory LAB/task";
+    look(&lab, user, &[]).exit(2).says(advice);
     for setting in [["safe.directory", "*"], ["core.worktree", "/"], ["core.bare", "true"]] {
         lab.git("task", &["config", setting[0], setting[1]]);
         look(&lab, user, &[]).exit(2).says(TOLD);

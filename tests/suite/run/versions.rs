@@ -74,35 +74,6 @@ impl Waiting {
     }
 }
 
-fn takes_over(isolated: bool) {
-    let lab = lab(isolated);
-    let Meeting { fifo, never } = Meeting::new(&lab);
-    let first = Running::start(&mut lab.evaluation(&["--no-sync"]));
-    assert_eq!(fifo.line(), "here");
-    let lab = lab.file("README", "").commit_again();
-    let second = Waiting::start(&lab, &["--no-sync"], &first);
-    assert_eq!(executed(&lab), 1);
-    never.let_go();
-    Ran::new(&lab, first.output()).exit(0).says("1 computed");
-    second.says("1 taken over");
-    Ran::new(&lab, second.running.output()).exit(0);
-    assert_eq!(executed(&lab), 1);
-    lab.ce_run(&["--no-sync"]).exit(0).says("1 reused");
-    assert!(lab.is_tidy(), "{:?}", lab.storage());
-}
-
-#[test]
-fn a_run_at_another_commit_waits_for_an_isolated_call_and_takes_over() {
-    if is_possible() {
-        takes_over(true);
-    }
-}
-
-#[test]
-fn a_run_at_another_commit_waits_for_a_call_whose_tree_is_trusted() {
-    takes_over(false);
-}
-
 /// The way in which a run executes, and takes over results of others.
 #[derive(Clone, Copy, Debug)]
 struct Way {
@@ -136,9 +107,11 @@ fn beside(holder: Way, comer: Way, waits: bool) {
     let options = comer.options(&lab);
     if waits {
         let second = Waiting::start(&lab, options, &first);
+        assert_eq!(executed(&lab), 1);
         never.let_go();
         second.says("1 taken over");
         Ran::new(&lab, second.running.output()).exit(0);
+        lab.ce_run(options).exit(0).says("1 reused");
     } else {
         lab.ce_run(options).exit(0).says("1 computed");
         never.let_go();
