@@ -51,6 +51,14 @@ fn a_configured_storage_that_is_gone_is_not_made_again() {
     lab.run("ce", &["explain"]).exit(2).says(GONE);
     lab.run("ce", &["push", "../kept", "../results.git"]).exit(5);
     assert!(!lab.path("kept").exists());
+    // One that cannot be opened is not told to be gone.
+    symlink("kept", lab.path("kept")).unwrap();
+    run(&lab, &[]).exit(5).called(vec![]).says("symbolic links");
+    fs::remove_file(lab.path("kept")).unwrap();
+    fs::create_dir(lab.path("kept")).unwrap();
+    fs::write(lab.path("kept/not mounted"), "").unwrap();
+    run(&lab, &[]).exit(2).called(vec![]).says(&format!("../kept {REPLACED}"));
+    fs::remove_dir_all(lab.path("kept")).unwrap();
     // What is put back is used, and so is what is wanted.
     fs::rename(lab.path("away"), lab.path("kept")).unwrap();
     run(&lab, &[]).exit(0).called(vec![]);
@@ -90,38 +98,22 @@ fn a_directory_in_the_place_of_a_storage_is_refused() {
 }
 
 #[test]
-fn a_storage_that_cannot_be_opened_is_not_reported_as_gone() {
+fn a_storage_without_its_id_gives_nothing_until_it_is_named_on_request() {
     let lab = used("kept");
-    fs::rename(lab.path("kept"), lab.path("away")).unwrap();
-    symlink("kept", lab.path("kept")).unwrap();
-    let ran = run(&lab, &[]).exit(5).called(vec![]);
-    ran.says("symbolic links");
-    fs::remove_file(lab.path("kept")).unwrap();
-    fs::create_dir(lab.path("kept")).unwrap();
-    fs::write(lab.path("kept/not mounted"), "").unwrap();
-    run(&lab, &[]).exit(2).called(vec![]).says(&format!("../kept {REPLACED}"));
-}
-
-#[test]
-fn a_spoiled_id_is_replaced_on_request() {
-    let lab = used("kept");
-    fs::write(lab.path("kept/repositories/storage"), "").unwrap();
-    run(&lab, &[]).exit(2).says(REPLACED);
-    run(&lab, &["--new-storage"]).exit(0).called(vec![]);
-    run(&lab, &[]).exit(0).called(vec![]);
-    assert_eq!(memory(&lab, "task").len(), 2);
-}
-
-#[test]
-fn a_finished_job_is_not_taken_from_another_storage() {
-    let lab = used("kept");
-    fs::remove_file(lab.path("kept/repositories/storage")).unwrap();
+    let id = lab.path("kept/repositories/storage");
+    fs::remove_file(&id).unwrap();
     let git = snapshot(&lab.path("task/.git"));
+    // Not even a finished job.
     for arguments in [&["-q"][..], &["-q", "--at", "HEAD"]] {
         run(&lab, arguments).exit(2).says(REPLACED);
     }
     assert_eq!(snapshot(&lab.path("task/.git")), git);
-    run(&lab, &["-q", "--at", "HEAD", "--new-storage"]).exit(0);
+    run(&lab, &["-q", "--at", "HEAD", "--new-storage"]).exit(0).called(vec![]);
+    fs::write(&id, "").unwrap();
+    run(&lab, &[]).exit(2).says(REPLACED);
+    run(&lab, &["--new-storage"]).exit(0).called(vec![]);
+    run(&lab, &[]).exit(0).called(vec![]);
+    assert_eq!(memory(&lab, "task").len(), 2);
 }
 
 #[test]

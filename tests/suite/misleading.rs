@@ -88,20 +88,7 @@ fn a_terminal_shows_no_letter_that_misleads() {
 }
 
 #[test]
-fn a_log_at_a_terminal_has_lines_and_colours_and_no_commands() {
-    let lab = lab();
-    lab.ce_run(&[]).exit(0);
-    let call = output(&lab);
-    let text = at_terminal(&lab, "ce", &["show", "--log", "../storage", &call], 0);
-    let expected = format!(
-        "seen {}\r\n\u{1b}[31mred\u{1b}[0m \u{fffd}[2J\u{fffd}]0;title\u{fffd} 10%\r\n20%\r\n",
-        name().replace(LETTERS, "\u{fffd}")
-    );
-    assert_eq!(text, expected);
-}
-
-#[test]
-fn a_pipe_gets_data_unchanged() {
+fn a_pipe_gets_data_as_they_are_and_a_terminal_lines_and_colours() {
     let lab = lab();
     lab.ce_run(&[]).exit(0);
     let call = output(&lab);
@@ -109,6 +96,12 @@ fn a_pipe_gets_data_unchanged() {
     let log = fs::read_to_string(lab.path("storage").join(log.unwrap())).unwrap();
     assert!(log.contains(&name()), "{log:?}");
     assert_eq!(lab.run("ce", &["show", "--log", "../storage", &call]).exit(0).stdout, log);
+    let text = at_terminal(&lab, "ce", &["show", "--log", "../storage", &call], 0);
+    let expected = format!(
+        "seen {}\r\n\u{1b}[31mred\u{1b}[0m \u{fffd}[2J\u{fffd}]0;title\u{fffd} 10%\r\n20%\r\n",
+        name().replace(LETTERS, "\u{fffd}")
+    );
+    assert_eq!(text, expected);
     lab.run("ce", &["sym"]).exit(0).shows(&name());
     lab.ce_run(&["--json"]).exit(0).shows(&name());
     // Messages are for people, wherever they go.

@@ -120,22 +120,6 @@ fn declared_access_and_resources_apply() {
 }
 
 #[test]
-fn a_name_stands_for_one_computation() {
-    let lab = Lab::task(TASK)
-        .file("computations/mul.sh", script(DECLARED, PRODUCT))
-        .file("computations/mul.md", "A note.\n")
-        .file("computations/mul.sh~", script(DECLARED, PRODUCT))
-        .mode("computations/mul.sh~", 0o755)
-        .commit();
-    // A file that is not executable is no computation.
-    check(&lab).exit(0);
-    lab.ce_run(&["--no-sync"]).exit(0);
-    let lab = lab.mode("computations/mul.sh", 0o755).commit_again();
-    let both = "computations/mul: mul is mul/ and mul.sh: a name stands for one computation";
-    lab.run("ce", &["check", "--at", "HEAD"]).exit(2).says(both);
-}
-
-#[test]
 fn a_commit_that_does_not_touch_the_file_costs_nothing() {
     let lab = lab().isolated().commit();
     lab.ce_run(&["--no-sync"]).exit(0);

@@ -105,7 +105,7 @@ fn without_a_setting_a_storage_must_be_named() {
 }
 
 #[test]
-fn a_storage_alone_names_no_result() {
+fn a_storage_alone_and_a_path_elsewhere_name_no_result() {
     let (lab, _) = configured();
     let hint = "try: give a file of each result, after the storage";
     for dir in ["task", "data"] {
@@ -121,11 +121,6 @@ fn a_storage_alone_names_no_result() {
         pinned.says("--note needs a file").says(hint);
     }
     assert!(!lab.path("out").exists());
-}
-
-#[test]
-fn a_path_that_leads_to_no_result_is_reported() {
-    let (lab, _) = configured();
     for command in ["show", "cite", "shell"] {
         let tell =
             |path| ce(&lab, "data", &[command, path, "--"][..2 + usize::from(command == "shell")]);
@@ -276,7 +271,7 @@ fn a_verification_prints_json() {
 }
 
 #[test]
-fn collections_and_pins_print_json() {
+fn collections_pins_and_checks_print_json() {
     let (lab, output) = configured();
     let repositories = objects(&ce(&lab, "task", &["gc", "--repositories", "--json"]).exit(0));
     let [repository] = &repositories[..] else { panic!("{repositories:?}") };
@@ -293,11 +288,6 @@ fn collections_and_pins_print_json() {
     ce(&lab, "task", &["pin", "--note", "figure 3", &output]).exit(0);
     let pins = objects(&ce(&lab, "task", &["pin", "--json"]).exit(0));
     assert_eq!((pins.len(), &pins[0]["note"]), (1, &json!("figure 3")));
-}
-
-#[test]
-fn a_check_prints_json() {
-    let (lab, _) = configured();
     let lines = objects(&ce(&lab, "task/notes", &["check", "--json"]).exit(0));
     let commit = lab.git("task", &["rev-parse", "HEAD"]);
     let expected = json!({

@@ -30,6 +30,10 @@ fn only_requested_points_are_evaluated() {
     assert!(
         !lab.storage().iter().any(|name| name.starts_with("tables/") || name.starts_with("t_"))
     );
+    // A dry run says what of the points is missing.
+    lab.unchanged(|| run(&lab, &["-n", "--where", "a=2"]).exit(0));
+    let ran = lab.unchanged(|| run(&lab, &["-n", "--where", "a=2,3", "--where", "b=5"]).exit(3));
+    ran.says("3 calls: 1 reused, 2 missing");
     run(&lab, &["--where", "a=1,2", "--where", "b=7"]).exit(0).called(vec!["mul"]);
     run(&lab, &["--where", "a=1,2", "--where", "b=7", "--where", "a=3"])
         .exit(0)
@@ -41,15 +45,6 @@ fn only_requested_points_are_evaluated() {
     // With all points, nothing is left out.
     let ran = run(&lab, &["-q", "--where", "a=1,2,3"]).exit(0).called(vec![]);
     assert_eq!(lab.stored(ran.stdout.trim()), "6\n");
-}
-
-#[test]
-fn a_dry_run_lists_the_missing_calls_of_points() {
-    let lab = lab();
-    run(&lab, &["--where", "a=2"]).exit(0);
-    lab.unchanged(|| run(&lab, &["-n", "--where", "a=2"]).exit(0));
-    let ran = lab.unchanged(|| run(&lab, &["-n", "--where", "a=2,3", "--where", "b=5"]).exit(3));
-    ran.says("3 calls: 1 reused, 2 missing");
 }
 
 #[test]

@@ -67,17 +67,15 @@ fn a_shell_that_cannot_start_is_one_error() {
     let ran = lab.run("ce", &["shell", "../storage", &call(&lab, "bad")]).exit(2);
     let ran = ran.says("a shell needs a terminal").says("ce shell CALL -- ls -l /inputs");
     assert!(!ran.stderr.contains("in the sandbox of"), "{}", ran.stderr);
+    // A storage that cannot be written, and one without an input.
+    let tmp = lab.path("storage/tmp");
+    fs::remove_dir_all(&tmp).unwrap();
+    fs::write(&tmp, "").unwrap();
+    look(&lab, &call(&lab, "bad"), &["true"]).exit(5).says("storage/tmp");
+    fs::remove_file(&tmp).unwrap();
+    fs::create_dir(&tmp).unwrap();
     fs::remove_dir_all(lab.path("storage/tinputs/ad")).unwrap();
     look(&lab, &call(&lab, "bad"), &["true"]).exit(3).says("input 00 of c_bad/");
-}
-
-#[test]
-fn a_storage_that_cannot_be_written_is_reported_as_such() {
-    let lab = lab();
-    let name = call(&lab, "bad");
-    fs::remove_dir_all(lab.path("storage/tmp")).unwrap();
-    fs::write(lab.path("storage/tmp"), "").unwrap();
-    look(&lab, &name, &["true"]).exit(5).says("storage/tmp");
 }
 
 #[test]

@@ -54,7 +54,7 @@ fn a_file_is_found_by_any_path_and_by_digits() {
 }
 
 #[test]
-fn jobs_task_inputs_and_unknown_names_are_shown() {
+fn a_job_a_task_input_and_what_is_unknown_or_too_short() {
     let arith = Arith::evaluated();
     let job = arith.name("t_arith/COMMIT/00/ad48103e4fc7_5d9474c0309b");
     let job = arith.ce(&["show", "results", &job]);
@@ -67,6 +67,12 @@ fn jobs_task_inputs_and_unknown_names_are_shown() {
         let shown = arith.ce(&["show", "results", unknown]);
         assert_eq!(shown.code, 2);
         assert!(shown.err.contains(&format!("{unknown} has no record")), "{shown:?}");
+    }
+    for command in [&["show"][..], &["show", "--log"], &["cite"]] {
+        let shown = arith.ce(&[command, &["results", "a4"]].concat());
+        assert_eq!(shown.code, 2);
+        let says = "ce: a4 is too short: 4 or more digits of a SHA-1 name a result\n  try: ";
+        assert!(shown.err.starts_with(says), "{shown:?}");
     }
 }
 
@@ -100,17 +106,6 @@ fn json_is_one_document_with_the_records() {
     assert!(ancestors[0].get("roles").is_none());
     assert_eq!(ancestors[7]["again"], true);
     assert!(ancestors[7]["record"].is_null());
-}
-
-#[test]
-fn digits_that_are_too_few_are_reported() {
-    let arith = Arith::evaluated();
-    for command in [&["show"][..], &["show", "--log"], &["cite"]] {
-        let shown = arith.ce(&[command, &["results", "a4"]].concat());
-        assert_eq!(shown.code, 2);
-        let says = "ce: a4 is too short: 4 or more digits of a SHA-1 name a result\n  try: ";
-        assert!(shown.err.starts_with(says), "{shown:?}");
-    }
 }
 
 #[test]

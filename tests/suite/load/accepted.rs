@@ -1,7 +1,5 @@
 //! Tasks that look odd and are fine.
 
-use std::fs;
-
 use crate::lab::{Lab, Library};
 
 const TASK: &str = "Inputs: 'x', 'stop words'
@@ -19,31 +17,6 @@ fn evaluates(lab: Lab) {
     assert_eq!(check.stderr, "");
     lab.ce_run(&[]).exit(0).called(vec!["add", "divmod"]);
     assert_eq!(lab.output(), "5\n");
-}
-
-#[test]
-fn labels_may_have_any_characters() {
-    let lab = lab()
-        .rename(
-            "workflow/inputs/00_01-divmod/inputs/00-x",
-            "00-it's a \"label\" - with $HOME, ü and 数",
-        )
-        .rename("workflow/inputs/00_01-divmod/inputs/01-stop words", "01-")
-        .rename("workflow/inputs/00_01-divmod", "00_01---");
-    lab.commit_now(Library::Plain);
-    lab.ce_run(&[]).exit(0).prints("load/labels.txt");
-    assert_eq!(lab.output(), "5\n");
-}
-
-#[test]
-fn control_characters_in_names_do_not_reach_the_terminal() {
-    let lab = lab()
-        .rename("workflow/inputs/00_01-divmod/inputs/00-x", "00-\u{1b}[2Jx\nx")
-        .file("computations/add/outputs", "\u{1b}[2Jsum\n")
-        .commit();
-    let ran = lab.ce_run(&[]);
-    let printed = ran.stdout + &ran.stderr;
-    assert!(!printed.contains('\u{1b}') && !printed.contains("\nx:"), "{printed:?}");
 }
 
 #[test]
@@ -72,29 +45,6 @@ fn outputs_are_chosen_by_their_names() {
 }
 
 #[test]
-fn outputs_of_trees_sweeps_and_directories_have_names_too() {
-    let lab = Lab::task("Inputs: 'x'\n(first TREE('.')[directory] INPUT('x'))[|the list|]")
-        .computation("first", "tree x", "parts/ the_list", r#"ls "$1" >"$4""#)
-        .file("computations/first/outputs", "parts/\nthe list\n")
-        .commit();
-    lab.ce_run(&["-q"]).exit(0);
-    assert!(lab.run("ce-sym", &[]).exit(0).stdout.ends_with(")[|the list|]\n"));
-    let lab = lab.file("workflow/outputs", "parts\nparts/\nthe list\n").commit_again();
-    assert_eq!(lab.run("ce-run", &["-q", "../storage", "../data/x"]).exit(0).lines().len(), 3);
-    let lab = Lab::task("(add INPUT('a') INPUT('a'))[sum]")
-        .file("inputs", "")
-        .without("workflow")
-        .node("", "sweep", "")
-        .file("workflow/outputs", "directory\ntable\n")
-        .file("workflow/factors/00-a", "1\n2\n")
-        .call("inputs/00-body/", "add", &["a", "a"])
-        .file("workflow/inputs/00-body/outputs", "sum\n")
-        .commit();
-    let ran = lab.run("ce-run", &["-q", "../storage"]).exit(0);
-    assert!(ran.lines()[0].contains("/01") && ran.lines()[1].contains("/00"), "{}", ran.stdout);
-}
-
-#[test]
 fn a_workflow_without_outputs_passes_up_all() {
     evaluates(lab().without("workflow/outputs").without("workflow/inputs/00_01-divmod/outputs"));
     let lab = Lab::task("Inputs: 'x', 'y'\n(divmod INPUT('x') INPUT('y'))").commit();
@@ -120,29 +70,6 @@ fn files_that_nothing_reads_are_reported() {
     lab.run("ce-sym", &[]).exit(0).says("ce-sym: warning: workflow/notes: nothing reads this\n");
     lab.ce_run(&[]).exit(0);
     assert_eq!(lab.output(), "5\n");
-}
-
-#[test]
-fn a_computation_may_have_no_inputs() {
-    let lab =
-        Lab::task("Inputs:\n(make)[0]").computation("make", "", "a", r#"echo made >"$1""#).commit();
-    lab.ce_run(&[]).exit(0).called(vec!["make"]).prints("load/no-inputs.txt");
-    lab.ce_run(&[]).exit(0).called(vec![]);
-    assert_eq!(lab.output(), "made\n");
-}
-
-#[test]
-fn a_task_may_be_below_the_top_of_its_repository() {
-    let (lab, above) = (lab(), Lab::empty());
-    let (top, task) = (above.path("task"), above.path("task/tasks/task"));
-    fs::create_dir(top.join("tasks")).unwrap();
-    fs::rename(lab.path("task"), &task).unwrap();
-    let above = above.commit();
-    let inputs = lab.inputs.iter().map(|name| lab.path("data").join(name));
-    let mut command = above.command("ce-run");
-    command.current_dir(task).args(["-q", "../../../storage"]).args(inputs);
-    let path = above.finish(&mut command).exit(0).called(vec!["add", "divmod"]).stdout;
-    assert_eq!(above.stored(path.trim_start_matches("../../").trim()), "5\n");
 }
 
 #[test]

@@ -20,13 +20,6 @@ fn every_program_refuses_a_task_that_is_wrong() {
 }
 
 #[test]
-fn oddities_are_reported_beside_faults() {
-    let lab =
-        base().file("workflow/kind", "compuation\nlines\n").file("workflow/notes", "").commit();
-    lab.run("ce", &["check"]).exit(2).complains("load/odd-and-wrong.txt");
-}
-
-#[test]
 fn a_directory_without_a_task_is_reported() {
     let lab = base().commit();
     lab.run("ce", &["check", "--task", "../data"]).exit(2).complains("load/no-task.txt");

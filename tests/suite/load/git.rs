@@ -62,45 +62,22 @@ fn git_finds_nothing_wrong_with_the_repositories_of_these_tests() {
 }
 
 #[test]
-fn a_repository_may_be_packed() {
+fn a_repository_may_be_packed_at_no_branch_linked_cloned_or_shallow() {
     let lab = evaluated(Library::Plain);
-    git(&lab.path("task"), &["gc", "-q", "--prune=now"]);
-    git(&lab.path("task"), &["pack-refs", "--all"]);
+    let (task, around) = (lab.path("task"), lab.path(""));
+    git(&task, &["gc", "-q", "--prune=now"]);
+    git(&task, &["pack-refs", "--all"]);
     finds_everything(&lab, "task");
-}
-
-#[test]
-fn a_repository_may_be_at_no_branch() {
-    let lab = evaluated(Library::Plain);
-    git(&lab.path("task"), &["reset", "-q", "--hard"]);
-    git(&lab.path("task"), &["checkout", "-q", "--detach"]);
-    finds_everything(&lab, "task");
-}
-
-#[test]
-fn a_task_may_be_in_another_work_tree() {
-    let lab = evaluated(Library::Plain);
-    git(&lab.path("task"), &["worktree", "add", "-q", "../other"]);
+    git(&task, &["worktree", "add", "-q", "../other"]);
     finds_everything(&lab, "other");
-}
-
-#[test]
-fn a_clone_finds_what_was_computed_elsewhere() {
-    let lab = evaluated(Library::Plain);
-    git(&lab.path(""), &["clone", "-q", "task", "clone"]);
+    git(&around, &["clone", "-q", "task", "clone"]);
     finds_everything(&lab, "clone");
-    git(
-        &lab.path(""),
-        &[
-            "clone",
-            "-q",
-            "--depth",
-            "1",
-            &format!("file://{}", lab.path("task").display()),
-            "shallow",
-        ],
-    );
+    let url = format!("file://{}", task.display());
+    git(&around, &["clone", "-q", "--depth", "1", &url, "shallow"]);
     finds_everything(&lab, "shallow");
+    git(&task, &["reset", "-q", "--hard"]);
+    git(&task, &["checkout", "-q", "--detach"]);
+    finds_everything(&lab, "task");
 }
 
 #[test]

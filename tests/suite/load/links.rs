@@ -18,21 +18,6 @@ fn a_linked_sub_workflow_is_one_expression_and_one_call() {
     assert_eq!(lab.output(), "170\n");
 }
 
-#[test]
-fn links_may_lead_to_links_and_anywhere_in_the_repository() {
-    let lab = Lab::task("Inputs: 'x', 'y'\n(add INPUT('x') INPUT('y'))[0]")
-        .without("workflow/inputs/00-x")
-        .link("workflow/inputs/00-x", "../../other/link")
-        .link("other/link", "another")
-        .link("other/another", "../parts/x")
-        .file("parts/x/kind", "input\n")
-        .link("parts/x/value", "../name")
-        .file("parts/name", "x\n")
-        .commit();
-    lab.ce_run(&[]).exit(0).called(vec!["add"]);
-    assert_eq!(lab.output(), "22\n");
-}
-
 /// `(add #1=(add #2=(... INPUT('x') INPUT('x') ...)[0] #2#)[0] #1#)[0]`: this number of calls.
 fn doubling(calls: usize) -> String {
     let mut text = "Inputs: 'x'\n".to_owned();

@@ -27,18 +27,13 @@ fn a_new_task_runs_at_once() {
 }
 
 #[test]
-fn a_task_without_a_computation_is_valid_once_it_is_committed() {
+fn a_task_with_directories_runs_with_a_computation_and_is_valid_without() {
     let lab = Lab::empty();
     init(&lab, &["../new", "--directories"]).exit(0).prints("text/init.txt");
     lab.git("new", &["add", "."]);
     lab.git("new", &["commit", "-qm", "new"]);
     lab.run("ce", &["check", "--task", "../new"]).exit(0).shows("1 input, 0 calls");
     assert_eq!(lab.git("new", &["status", "--porcelain"]), "");
-}
-
-#[test]
-fn a_task_with_a_computation_runs() {
-    let lab = Lab::empty();
     init(&lab, &["../a/new", "--directories", "--computation", "first"])
         .exit(0)
         .prints("text/init-computation.txt");
@@ -54,7 +49,7 @@ fn a_task_with_a_computation_runs() {
 }
 
 #[test]
-fn an_existing_computation_is_called_with_its_inputs() {
+fn what_is_there_is_used_and_a_computation_called_with_its_own_inputs() {
     let lab = Lab::empty().computation("first", "a a b", "c d", "exit 1");
     lab.run("ce", &["init", "--directories", "--computation", "first"])
         .exit(0)
@@ -69,6 +64,10 @@ fn an_existing_computation_is_called_with_its_inputs() {
         .exit(2)
         .says("computations/first");
     assert!(!lab.path("task/.git").exists());
+    // A task within a repository is a part of it.
+    let lab = Lab::task("Inputs: 'x'\nINPUT('x')").commit();
+    lab.run("ce", &["init", "sub"]).exit(0).shows("in this repository");
+    assert!(!lab.path("task/sub/.git").exists());
 }
 
 #[test]
@@ -79,13 +78,6 @@ fn nothing_is_overwritten() {
     assert_eq!(tree(&lab.path("task")), before);
     init(&lab, &["--directories", "--computation", "a/b"]).exit(2).says("holds a slash");
     init(&lab, &["x\ty"]).exit(2).says("cannot be the name of a task");
-}
-
-#[test]
-fn a_task_within_a_repository_is_a_part_of_it() {
-    let lab = Lab::task("Inputs: 'x'\nINPUT('x')").commit();
-    lab.run("ce", &["init", "sub"]).exit(0).shows("in this repository");
-    assert!(!lab.path("task/sub/.git").exists());
 }
 
 /// A repository may have brought links in the places of directories.

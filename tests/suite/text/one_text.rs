@@ -12,7 +12,7 @@ use compeval::task::Task;
 
 use super::round_trip::label;
 use crate::generator::{self, Random};
-use crate::lab::{Lab, Library};
+use crate::lab::Lab;
 use crate::lisp::{self, shown};
 
 const FILE: &str = "tinputs/ad/48103e4fc7";
@@ -125,14 +125,6 @@ fn output(lab: &Lab, given: &[&str]) -> String {
 }
 
 #[test]
-fn computations_may_be_submodules() {
-    for library in [Library::Submodule, Library::Submodules] {
-        let lab = task("Inputs: x, y\n(add x y)").commit_with(library);
-        lab.ce_run(&[]).exit(0).says("1 call: 1 computed");
-    }
-}
-
-#[test]
 fn a_definition_names_its_call_and_can_be_asked_for() {
     let lab =
         task("Inputs: x, y\nsum = (add x y)\nproduct = (mul sum sum)\n(add product y)").commit();
@@ -144,10 +136,7 @@ fn a_definition_names_its_call_and_can_be_asked_for() {
     assert_eq!(lab.called(), ["mul", "add"]);
     let json = lab.ce_run(&["--json", "--dirty"]).exit(0).stdout.clone();
     assert!(json.contains(r#""label":"product""#), "{json}");
-}
-
-#[test]
-fn a_requested_definition_passes_up_all_outputs_that_are_read() {
+    // One that is asked for passes up all that is read of it.
     let lab = task("Inputs: x, y\nboth = (divmod x y)\n(add both[01] both[quotient])").commit();
     let ran = lab.ce_run(&["-q", "--only", "both"]).exit(0);
     let outputs: Vec<String> = ran.lines().iter().map(|path| lab.stored(path)).collect();

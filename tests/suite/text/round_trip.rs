@@ -106,26 +106,6 @@ fn the_examples_survive_the_conversion_to_text_and_back() {
 }
 
 #[test]
-fn ce_sym_prints_the_examples_as_equal_texts() {
-    let lab = project();
-    for name in EXAMPLES {
-        let dir = format!("tasks-example/{name}");
-        let convert = ["convert", "--task", &dir, "--force", "--to", "directories"];
-        for options in [&["--labels"][..], &["--labels", "--share"], &[], &["--share"]] {
-            let sym = || lab.run("ce-sym", &[&["--task", &dir], options].concat()).exit(0).stdout;
-            let text = sym();
-            let task = lab.path("task").join(&dir);
-            fs::remove_dir_all(task.join("workflow")).unwrap();
-            fs::remove_file(task.join("inputs")).unwrap();
-            fs::write(task.join("workflow.ce"), &text).unwrap();
-            assert_eq!(sym(), text);
-            lab.run("ce", &convert).exit(0).shows("wrote workflow");
-            assert_eq!(sym(), text);
-        }
-    }
-}
-
-#[test]
 fn a_hundred_thousand_levels_are_parsed_and_printed() {
     const LEVELS: usize = 100_000;
     let text = format!("{}INPUT('x'){}\n", "(f ".repeat(LEVELS), ")[00]".repeat(LEVELS));

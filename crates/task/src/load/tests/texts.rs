@@ -471,6 +471,9 @@ fn several_expressions_in_each_other_have_at_most_100_values() {
          |      ^\n\
          try: put them into a directory, which is one value",
     );
+    // However long a chain of them is, each has one.
+    let chain: String = (1..=2_000).map(|n| format!("a{n} = ALL(a{})\n", n - 1)).collect();
+    TestTask::text(&format!("Inputs: x, y\na0 = (add x y)\n{chain}a2000\n")).tells("");
 }
 
 #[test]
