@@ -68,6 +68,10 @@ fn results_of_reachable_commits_stay() {
     let lab = lab.file("README", "").commit_again();
     gc(&lab, &["--keep=."]).exit(0).says("collected 0 results: 0 B, 0.0 s of computing");
     assert_eq!(lab.results(), all);
+    // A job protects its calls: its commit is reached, and that of its computations' submodule is not recorded there.
+    let lab = Lab::task(TASK).commit_with(Library::Submodule);
+    lab.ce_run(&[]).exit(0);
+    assert_eq!(listed(&gc(&lab, &["--keep=."]).exit(0)), [""; 0]);
 }
 
 #[test]
@@ -112,11 +116,11 @@ fn older_results_are_collected_and_younger_ones_stay() {
     let lab = abandon(lab);
     gc(&lab, &["--older=1h", "--keep=."]).exit(0).says("collected 0 results");
     gc(&lab, &[OLDER, "--keep=."]).exit(0).says("collected 5 results");
-}
-
-#[test]
-fn an_age_of_zero_keeps_nothing_even_if_a_clock_was_ahead() {
-    let lab = evaluated();
+    for future in ["--older=2100-01-01", "--older=-1d"] {
+        gc(&lab, &["--no-keep", future]).exit(2).says("it is in the future; write a time before 2");
+    }
+    // An age of zero keeps nothing even if a clock was ahead.
+    lab.ce_run(&[]).exit(0);
     for name in lab.storage().into_iter().filter(|name| name.contains("/record/")) {
         let record = lab.path("storage").join(name);
         let text = fs::read_to_string(&record).unwrap();
@@ -125,9 +129,6 @@ fn an_age_of_zero_keeps_nothing_even_if_a_clock_was_ahead() {
     }
     gc(&lab, &["--no-keep", "--older=1s"]).exit(0).says("collected 0 results");
     gc(&lab, &ALL).exit(0).says("collected 5 results");
-    for future in ["--older=2100-01-01", "--older=-1d"] {
-        gc(&lab, &["--no-keep", future]).exit(2).says("it is in the future; write a time before 2");
-    }
 }
 
 #[test]
@@ -143,14 +144,6 @@ fn a_pin_protects_a_result_and_its_origins() {
     lab.run("ce", &["pin", "--remove", "../storage", &quotient]).exit(0).says("is not pinned");
     assert_eq!(listed(&gc(&lab, &ALL).exit(0)).len(), 5);
     lab.run("ce", &["pin", "../storage", &quotient]).exit(2).says("was collected at 2");
-}
-
-#[test]
-fn a_job_protects_all_its_calls() {
-    // Its commit is reached, and the commit of its computations' submodule is not recorded there.
-    let lab = Lab::task(TASK).commit_with(Library::Submodule);
-    lab.ce_run(&[]).exit(0);
-    assert_eq!(listed(&gc(&lab, &["--keep=."]).exit(0)), [""; 0]);
 }
 
 #[test]

@@ -61,6 +61,15 @@ fn one_revision_is_compared_with_the_work_tree() {
 fn the_place_where_workflows_differ_is_named() {
     let lab = lab().file("workflow/inputs/01-divmod/outputs", "0\n").commit_again();
     let lab = lab.file("workflow/inputs/00-mul/inputs/01-y/value", "x\n").commit_again();
+    let [unknown, parted] = &objects(&lab, &["-n", "HEAD~1..HEAD"], 3)[..] else {
+        panic!("two lines")
+    };
+    let contents = &unknown["old"]["contents"];
+    assert_eq!((&unknown["verdict"], contents), (&json!("unknown"), &json!(null)));
+    let at = json!({
+        "event": "workflow", "path": ["mul", "y"], "old": "INPUT('y')", "new": "INPUT('x')",
+    });
+    assert_eq!(*parted, at);
     diff(&lab, &["HEAD~2..HEAD"]).exit(0).prints("diff/workflow.txt");
 }
 
@@ -74,22 +83,15 @@ fn an_output_of_one_version_only_differs() {
 }
 
 #[test]
-fn binary_outputs_are_diffed_by_size() {
-    let lab = Lab::task("Inputs: 'x', 'y'\n(blob INPUT('x') INPUT('y'))[0]")
-        .computation("blob", "a b", "blob", r#"printf 'a\0b' >"$3""#)
-        .commit();
-    let lab = lab.computation("blob", "a b", "blob", r#"printf 'a\0bc' >"$3""#).commit_again();
+fn texts_are_diffed_by_line_without_control_characters_and_binary_outputs_by_size() {
+    let lab = Lab::task("Inputs: 'x', 'y'\n(blob INPUT('x') INPUT('y'))[0]");
+    let blob = |lab: Lab, text: &str| {
+        lab.computation("blob", "a b", "blob", &format!("printf '{text}' >\"$3\""))
+    };
+    let lab = blob(blob(lab, "a\\0b").commit(), "a\\0bc").commit_again();
     let ran = diff(&lab, &["HEAD~1..HEAD"]).exit(0);
     ran.shows("  3 B  ").shows("  4 B  ").shows("\noutput 00 blob: no text, and not shown\n");
-}
-
-#[test]
-fn control_characters_of_an_output_do_not_reach_the_terminal() {
-    let task = Lab::task("Inputs: 'x', 'y'\n(say INPUT('x') INPUT('y'))[0]");
-    let say = |lab: Lab, text: &str| {
-        lab.computation("say", "a b", "text", &format!("printf '{text}' >\"$3\""))
-    };
-    let lab = say(say(task, "a\\n").commit(), "\\033[2J\\n").commit_again();
+    let lab = blob(blob(lab, "a\\n").commit_again(), "\\033[2J\\n").commit_again();
     diff(&lab, &["HEAD~1..HEAD"]).exit(0).shows("-a\n+\u{fffd}[2J\n");
 }
 
@@ -196,6 +198,11 @@ fn entries_of_directories_and_files_of_the_task_that_differ_are_listed() {
         .file("n", "22\n")
         .commit_again();
     diff(&lab, &["HEAD~1..HEAD"]).exit(0).prints("diff/directories.txt");
+    let lines = objects(&lab, &["HEAD~1..HEAD"], 0);
+    let event = |kind: &str| lines.iter().find(|line| line["event"] == kind).unwrap();
+    assert_eq!(event("output")["entries"], json!([{ "path": "n", "change": "changed" }]));
+    let file = event("file");
+    assert_eq!((&file["file"], &file["new"]["size"]), (&json!("n"), &json!(3)));
 }
 
 /// The lines of `ce diff --json`, which begin with the versions and end with the exit code.
@@ -233,36 +240,6 @@ fn a_comparison_prints_json() {
     assert_ne!(call["outputs"][0]["old"], call["outputs"][0]["new"]);
     let [same] = &objects(&lab, &["HEAD..HEAD"], 0)[..] else { panic!("one output") };
     assert_eq!((&same["verdict"], same.get("lines")), (&json!("same"), None));
-}
-
-#[test]
-fn json_has_missing_outputs_and_the_place_where_workflows_differ() {
-    let lab = lab().file("workflow/inputs/00-mul/inputs/01-y/value", "x\n").commit_again();
-    let [unknown, parted] = &objects(&lab, &["-n", "HEAD~1..HEAD"], 3)[..] else {
-        panic!("two lines")
-    };
-    assert_eq!(
-        (&unknown["verdict"], &unknown["old"]["contents"]),
-        (&json!("unknown"), &json!(null))
-    );
-    let at = json!({
-        "event": "workflow", "path": ["mul", "y"], "old": "INPUT('y')", "new": "INPUT('x')",
-    });
-    assert_eq!(*parted, at);
-}
-
-#[test]
-fn json_has_entries_of_directories_and_files_of_the_task() {
-    let lab = Lab::task("Inputs: 'x'\n(copy OWN('n') INPUT('x'))")
-        .computation("copy", "n x", "copy/", r#"cp "$1" "$3/n"; echo >"$3/same""#)
-        .file("n", "1\n")
-        .commit()
-        .file("n", "22\n")
-        .commit_again();
-    let [output, file] = &objects(&lab, &["HEAD~1..HEAD"], 0)[..] else { panic!("two lines") };
-    assert_eq!(output["entries"], json!([{ "path": "n", "change": "changed" }]));
-    assert_eq!((&file["event"], &file["file"]), (&json!("file"), &json!("n")));
-    assert_eq!((&file["old"]["size"], &file["new"]["size"]), (&json!(2), &json!(3)));
 }
 
 #[test]

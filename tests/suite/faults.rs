@@ -4,17 +4,11 @@
 //! refuses inputs that differ. So outputs of two executions are never taken for outputs of one.
 //!
 //! The usual form takes some of the operations, so that the tests together take each. A longer form takes each in each
-//! test, and kills more often: `CE_KILLS=300 cargo test --test suite faults`.
+//! test: `CE_KILLS=300 cargo test --test suite faults`.
 
 use std::fs;
-use std::os::unix::process::CommandExt;
-use std::thread;
-use std::time::Duration;
-
-use rustix::process::{Signal, kill_process_group};
 
 use super::lab::Lab;
-use super::program::Running;
 
 pub(crate) fn lab() -> Lab {
     let twins = r#"od -An -N8 -tx8 /dev/urandom >"$2"; cat "$2" >"$3""#;
@@ -118,27 +112,4 @@ fn a_disk_that_fails_from_any_operation_on_is_reported() {
 #[test]
 fn a_run_that_dies_at_any_operation_leaves_a_usable_storage() {
     fail_everywhere(5, &[":KILL"], |code, told| assert_eq!(code, None, "{told}"));
-}
-
-/// Kills runs at moments that differ each time, several at once; then everything is right.
-#[test]
-fn runs_killed_at_any_moment_leave_a_usable_storage() {
-    let kills = std::env::var("CE_KILLS").map_or(30, |text| text.parse::<u64>().unwrap());
-    let mut lab = lab();
-    for kill in 0..kills {
-        if kill % 6 == 0 {
-            lab = self::lab();
-        }
-        let start = |_| Running::start(lab.evaluation(&["-j2"]).process_group(0));
-        let runs: Vec<Running> = (0..3).map(start).collect();
-        // Moments of all lengths; nothing depends on which one it is.
-        thread::sleep(Duration::from_micros(kill * 7919 % 60_000));
-        for run in &runs {
-            let _over = kill_process_group(run.pid, Signal::KILL);
-        }
-        runs.into_iter().for_each(|run| drop(run.output()));
-        if kill % 6 == 5 {
-            recovers(&lab, &format!("{kill} kills"));
-        }
-    }
 }

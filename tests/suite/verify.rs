@@ -23,113 +23,69 @@ fn verify(arith: &Arith, options: &[&str]) -> Printed {
     arith.ce(&[&["verify"], options, &["results"]].concat())
 }
 
-/// Damages the storage, and checks that this is reported, repaired, computed again, and then clean.
-fn is_told_and_repaired(damage: impl Fn(&Arith), told: &[(&str, &str)]) {
-    let arith = Arith::evaluated();
-    damage(&arith);
+/// Checks that damage is reported, repaired, computed again, and that the storage is clean then.
+fn is_told_and_repaired(arith: &Arith, told: &[(&str, &str)]) {
     let line = |(name, what): &(&str, &str)| format!("results/{}: {what}\n", arith.name(name));
     let mut lines: Vec<String> = told.iter().map(line).collect();
     lines.sort();
-    let found = verify(&arith, &[]);
+    let found = verify(arith, &[]);
     assert_eq!((found.out.as_str(), found.code), (lines.concat().as_str(), 5), "{found:?}");
-    let repaired = verify(&arith, &["--repair"]);
+    let repaired = verify(arith, &["--repair"]);
     assert_eq!(repaired.code, 5, "{repaired:?}");
     assert!(repaired.out.contains("quarantined in results/"), "{repaired:?}");
     let again = arith.evaluate();
     assert_eq!(again.code, 0, "{again:?}");
-    let clean = verify(&arith, &[]);
+    let clean = verify(arith, &[]);
     assert_eq!((clean.out.as_str(), clean.code), ("", 0), "{clean:?}");
-    assert_eq!(fs::read_to_string(arith.path(PRODUCT)).unwrap(), "85\n");
-    assert_eq!(fs::read_to_string(arith.path(REMAINDER)).unwrap(), "2\n");
-    assert_eq!(fs::read_to_string(arith.path(SUM)).unwrap(), "5\n");
+    for (output, text) in [(PRODUCT, "85\n"), (REMAINDER, "2\n"), (SUM, "5\n")] {
+        assert_eq!(fs::read_to_string(arith.path(output)).unwrap(), text);
+    }
 }
 
 #[test]
-fn a_fresh_storage_is_clean() {
+fn each_damage_is_reported_and_repaired() {
     let arith = Arith::evaluated();
     let clean = verify(&arith, &[]);
     assert_eq!((clean.out.as_str(), clean.code), ("", 0));
     assert!(clean.err.contains("ce: 8 files, 20 B, "), "{clean:?}");
     assert!(clean.err.contains("ce: 0 wrong, 0 odd and harmless\n"), "{clean:?}");
-}
-
-#[test]
-fn a_flipped_byte_is_reported_and_repaired() {
-    let flip = |arith: &Arith| arith.overwrite(&arith.path(PRODUCT), "84\n");
-    is_told_and_repaired(flip, &[(PRODUCT, "its contents are not the recorded ones")]);
-}
-
-#[test]
-fn a_cut_file_is_reported_and_repaired() {
-    let cut = |arith: &Arith| arith.overwrite(&arith.path(REMAINDER), "");
-    is_told_and_repaired(cut, &[(REMAINDER, "it has 0 bytes, and 2 are recorded")]);
-}
-
-#[test]
-fn a_deleted_output_is_reported_and_repaired() {
-    let delete = |arith: &Arith| fs::remove_file(arith.path(SUM)).unwrap();
-    is_told_and_repaired(delete, &[(SUM, "it is missing")]);
-}
-
-#[test]
-fn a_directory_in_the_place_of_an_output_is_reported_and_repaired() {
-    let replace = |arith: &Arith| {
-        fs::remove_file(arith.path(SUM)).unwrap();
-        fs::create_dir(arith.path(SUM)).unwrap();
-    };
-    is_told_and_repaired(replace, &[(SUM, "it is not a file")]);
-}
-
-#[test]
-fn a_spoiled_record_is_reported_and_repaired() {
+    const CHANGED: &str = "its contents are not the recorded ones";
+    const UNKNOWN: &str = "the record cannot be understood";
     let record = "c_mul/COMMIT/record/ad48103e4fc7_5d9474c0309b.json";
-    let spoil = |arith: &Arith| arith.overwrite(&arith.path(record), "{");
-    is_told_and_repaired(spoil, &[(record, "the record cannot be understood")]);
-}
-
-#[test]
-fn a_directory_in_the_place_of_a_record_is_reported_and_repaired() {
+    let input = "tinputs/ad/48103e4fc7";
+    let (job, call) = (
+        "t_arith/COMMIT/00/ad48103e4fc7_5d9474c0309b",
+        "c_add/COMMIT/00/e9277bc504d7_5d9474c0309b",
+    );
+    for (file, text, told) in [
+        (PRODUCT, "84\n", &[(PRODUCT, CHANGED)][..]),
+        (REMAINDER, "", &[(REMAINDER, "it has 0 bytes, and 2 are recorded")]),
+        (record, "{", &[(record, UNKNOWN)]),
+        (input, "71\n", &[(input, CHANGED)]),
+        // The outputs of a job are links to those of its calls.
+        (job, "91\n", &[(call, CHANGED), (job, CHANGED)]),
+    ] {
+        arith.overwrite(&arith.path(file), text);
+        is_told_and_repaired(&arith, told);
+    }
+    fs::remove_file(arith.path(SUM)).unwrap();
+    is_told_and_repaired(&arith, &[(SUM, "it is missing")]);
     let records = [
-        "c_mul/COMMIT/record/ad48103e4fc7_5d9474c0309b.json",
+        record,
         "t_arith/COMMIT/record/ad48103e4fc7_5d9474c0309b.json",
         "tinputs/record/ad/48103e4fc7.json",
     ];
-    for record in records {
-        let damage = |arith: &Arith| {
-            let record = arith.path(&arith.name(record));
-            fs::remove_file(&record).unwrap();
-            fs::create_dir_all(record.join("below")).unwrap();
-            fs::write(record.join("below/file"), "").unwrap();
-        };
-        is_told_and_repaired(damage, &[(record, "the record cannot be understood")]);
+    let directories = records.map(|record| (record, UNKNOWN));
+    for (name, what) in [(SUM, "it is not a file")].into_iter().chain(directories) {
+        fs::remove_file(arith.path(name)).unwrap();
+        fs::create_dir_all(arith.path(name).join("below")).unwrap();
+        fs::write(arith.path(name).join("below/file"), "").unwrap();
+        is_told_and_repaired(&arith, &[(name, what)]);
     }
-}
-
-#[test]
-fn a_record_under_another_name_is_reported_and_repaired() {
-    let record = "c_mul/COMMIT/record/ad48103e4fc7_5d9474c0309b.json";
     let other = "c_divmod/COMMIT/record/ad48103e4fc7_5d9474c0309b.json";
-    let exchange = |arith: &Arith| {
-        fs::remove_file(arith.path(record)).unwrap();
-        fs::copy(arith.path(other), arith.path(record)).unwrap();
-    };
-    is_told_and_repaired(exchange, &[(record, "the record belongs to another name")]);
-}
-
-#[test]
-fn a_damaged_task_input_is_reported_and_repaired() {
-    let input = "tinputs/ad/48103e4fc7";
-    let flip = |arith: &Arith| arith.overwrite(&arith.path(input), "71\n");
-    is_told_and_repaired(flip, &[(input, "its contents are not the recorded ones")]);
-}
-
-#[test]
-fn a_damaged_job_is_reported_with_the_call_it_is_linked_to() {
-    let job = "t_arith/COMMIT/00/ad48103e4fc7_5d9474c0309b";
-    let call = "c_add/COMMIT/00/e9277bc504d7_5d9474c0309b";
-    let flip = |arith: &Arith| arith.overwrite(&arith.path(job), "91\n");
-    let what = "its contents are not the recorded ones";
-    is_told_and_repaired(flip, &[(call, what), (job, what)]);
+    fs::remove_file(arith.path(record)).unwrap();
+    fs::copy(arith.path(other), arith.path(record)).unwrap();
+    is_told_and_repaired(&arith, &[(record, "the record belongs to another name")]);
 }
 
 /// Kills a program at one operation after the other, every fourth or each with `CE_KILLS`, while damage is in the storage; the

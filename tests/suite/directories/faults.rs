@@ -96,7 +96,7 @@ fn a_run_that_dies_leaves_a_usable_storage() {
 /// Kills runs at moments that differ each time, several at once; then everything is right.
 #[test]
 fn runs_killed_at_any_moment_leave_a_usable_storage() {
-    let kills = std::env::var("CE_KILLS").map_or(18, |text| text.parse::<u64>().unwrap());
+    let kills = std::env::var("CE_KILLS").map_or(24, |text| text.parse::<u64>().unwrap());
     let mut lab = lab();
     for kill in 0..kills {
         if kill % 6 == 0 {

@@ -32,7 +32,7 @@ fn make_dir(lab: &Lab, name: &str) {
 }
 
 #[test]
-fn a_directory_is_copied_and_found_again() {
+fn a_directory_is_copied_and_found_again_by_any_path() {
     let lab = lab();
     lab.ce_run(&[]).exit(0).called(vec!["tell"]);
     assert_eq!(lab.output(), ".\n./d\n./d/empty\n./d/f\n./l\n./run\nf\nr\n5\n");
@@ -45,6 +45,13 @@ fn a_directory_is_copied_and_found_again() {
         ["dir 555 d", "dir 555 d/empty", "file 444 d/f f\\n", "link l -> d/f", "file 555 run r\\n"];
     assert_eq!(entries(&stored(&lab, &dirs[0])), all);
     is_sound(&lab);
+    // It is given by any path to it.
+    symlink("x", lab.path("data/link")).unwrap();
+    let y = "../data/y";
+    for x in ["../data/x/", "../data/link", "../data/link/", "../data/x/d/..", "../data/x/."] {
+        lab.run("ce-run", &["../storage", x, y]).exit(0).called(vec![]);
+        lab.run("ce-run", &["../storage", &format!("x={x}"), y]).exit(0).called(vec![]);
+    }
     // The user's stays as it was; what changes it makes another value.
     let dir = lab.path("data/x");
     fs::write(dir.join("d/f"), "g\n").unwrap();
@@ -56,18 +63,6 @@ fn a_directory_is_copied_and_found_again() {
     fs::remove_dir(dir.join("d/empty")).unwrap();
     lab.ce_run(&[]).exit(0).called(vec!["tell"]);
     is_sound(&lab);
-}
-
-#[test]
-fn an_input_directory_is_given_by_any_path() {
-    let lab = lab();
-    lab.ce_run(&[]).exit(0).called(vec!["tell"]);
-    symlink("x", lab.path("data/link")).unwrap();
-    let y = "../data/y";
-    for x in ["../data/x/", "../data/link", "../data/link/", "../data/x/d/..", "../data/x/."] {
-        lab.run("ce-run", &["../storage", x, y]).exit(0).called(vec![]);
-        lab.run("ce-run", &["../storage", &format!("x={x}"), y]).exit(0).called(vec![]);
-    }
 }
 
 #[test]
@@ -88,10 +83,7 @@ fn invalid_values_are_reported() {
     is_told(lab.ce_run(&[]));
     assert!(lab.is_tidy());
     assert_eq!(values(&lab, ""), [""; 0]);
-}
-
-#[test]
-fn an_invalid_literal_is_reported_like_an_invalid_input() {
+    // A literal is reported alike.
     let lab = Lab::task("Inputs:\n(tell FILE('data/x') FILE('data/x'))[0]")
         .computation("tell", "a b", "all", TELL)
         .commit();

@@ -59,10 +59,7 @@ fn all_entries_of_a_directory_are_published_read_only() {
         let output = &records[0]["outputs"][0];
         assert_eq!(output["bytes"], 2 + 2 + 2 + 10, "{output}");
     });
-}
-
-#[test]
-fn an_empty_directory_is_a_value() {
+    // An empty directory is a value.
     each_way(
         || made_by("true").commit(),
         |lab| {

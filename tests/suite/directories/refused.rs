@@ -23,50 +23,13 @@ fn is_refused(script: &str, message: &str) {
 }
 
 #[test]
-fn an_output_that_is_not_a_directory_fails_the_call() {
+fn an_output_of_another_kind_fails_the_call() {
     let file = "its output 00 (tree/) is not a directory";
     is_refused(r#"rmdir "$2"; echo 1 >"$2""#, file);
     is_refused(r#"rmdir "$2"; ln -s /etc "$2""#, file);
     is_refused(r#"rmdir "$2"; mkfifo "$2""#, file);
     is_refused(r#"rmdir "$2""#, "it made no output 00 (tree/)");
-}
-
-#[test]
-fn links_that_lead_out_fail_the_call() {
-    for target in ["/etc/passwd", "..", "../../x", "a/../../x", "/"] {
-        let script = format!(r#"mkdir "$2/d"; ln -s {target} "$2/l""#);
-        is_refused(&script, &format!("l is a symbolic link to {target}, "));
-    }
-}
-
-#[test]
-fn a_special_file_in_an_output_fails_the_call() {
-    is_refused(
-        r#"mkdir "$2/d"; mkfifo "$2/d/p""#,
-        "d/p is a FIFO, which cannot be part of a value",
-    );
-    needs(&["python3"]);
-    let socket = r#"python3 -c 'import os,socket,sys; os.chdir(sys.argv[1]); socket.socket(socket.AF_UNIX).bind("s")' "$2""#;
-    is_refused(socket, "s is a socket, which cannot be part of a value");
-}
-
-#[test]
-fn a_repository_fails_the_call() {
-    is_refused(r#"mkdir -p "$2/a/.git""#, "a/.git belongs to a Git repository");
-    is_refused(r#"echo >"$2/.git""#, ".git belongs to a Git repository");
-}
-
-#[test]
-fn all_entries_are_named() {
-    is_refused(
-        r#"mkfifo "$2/a" "$2/b"; ln -s / "$2/c""#,
-        "3 entries cannot be part of a value:\n    a is a FIFO",
-    );
-}
-
-/// A file where a directory was promised, and the other way round.
-#[test]
-fn a_directory_in_place_of_a_file_fails_the_call() {
+    // A directory where a file was promised.
     let lab = || {
         Lab::task("Inputs: 'x'\n(make INPUT('x'))[0]")
             .computation("make", "a", "file", r#"mkdir "$2""#)
@@ -76,6 +39,28 @@ fn a_directory_in_place_of_a_file_fails_the_call() {
         lab.ce_run(&[]).exit(1).says("its output 00 (file) is not a file");
         assert!(lab.is_tidy());
     });
+}
+
+#[test]
+fn entries_that_no_value_has_fail_the_call_and_are_named() {
+    for target in ["/etc/passwd", "..", "../../x", "a/../../x", "/"] {
+        let script = format!(r#"mkdir "$2/d"; ln -s {target} "$2/l""#);
+        is_refused(&script, &format!("l is a symbolic link to {target}, "));
+    }
+    for (script, message) in [
+        (r#"mkdir -p "$2/a/.git""#, "a/.git belongs to a Git repository"),
+        (r#"echo >"$2/.git""#, ".git belongs to a Git repository"),
+        (r#"mkdir "$2/d"; mkfifo "$2/d/p""#, "d/p is a FIFO, which cannot be part of a value"),
+        (
+            r#"mkfifo "$2/a" "$2/b"; ln -s / "$2/c""#,
+            "3 entries cannot be part of a value:\n    a is a FIFO",
+        ),
+    ] {
+        is_refused(script, message);
+    }
+    needs(&["python3"]);
+    let socket = r#"python3 -c 'import os,socket,sys; os.chdir(sys.argv[1]); socket.socket(socket.AF_UNIX).bind("s")' "$2""#;
+    is_refused(socket, "s is a socket, which cannot be part of a value");
 }
 
 /// A process that goes on may still change what is copied. Then the call fails, not the storage.

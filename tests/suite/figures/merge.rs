@@ -18,6 +18,9 @@ fn rows_of_both_tables_are_concatenated_with_the_name_of_their_table() {
     );
     let three = makes(NAME, &[&two, "", "{\"threads\":8}\n", "cy", "machine"]);
     assert_eq!(three, format!("{two}{{\"machine\":\"cy\",\"threads\":8}}\n"));
+    // An empty table adds nothing.
+    assert_eq!(makes(NAME, &["", "a", "", "b", "machine"]), "");
+    assert_eq!(makes(NAME, &["", "", "{\"x\":1}\n", "b", "m"]), "{\"m\":\"b\",\"x\":1}\n");
 }
 
 #[test]
@@ -26,10 +29,7 @@ fn a_column_stays_numbers_or_becomes_texts_as_a_whole() {
     assert_eq!(merged, "{\"m\":\"a\",\"x\":\"1.50\"}\n{\"m\":\"b\",\"x\":\"auto\",\"y\":2}\n");
     let merged = makes(NAME, &["{\"x\":1.50}", "a", "{\"x\":null}", "b", "m"]);
     assert_eq!(merged, "{\"m\":\"a\",\"x\":1.50}\n{\"m\":\"b\",\"x\":null}\n");
-}
-
-#[test]
-fn values_of_a_column_that_has_several_types_stay_as_they_are() {
+    // Values of a column that has several types stay as they are.
     let mixed = "{\"x\":1.50}\n{\"x\":\"1.10\"}\n{\"x\":true}\n";
     let merged = makes(NAME, &[mixed, "a", "{\"x\":2}\n", "b", "m"]);
     assert_eq!(
@@ -38,12 +38,6 @@ fn values_of_a_column_that_has_several_types_stay_as_they_are() {
     );
     let merged = makes(NAME, &["{\"x\":1}", "a", "{\"x\":false}", "b", "m"]);
     assert_eq!(merged, "{\"m\":\"a\",\"x\":1}\n{\"m\":\"b\",\"x\":false}\n");
-}
-
-#[test]
-fn an_empty_table_adds_nothing() {
-    assert_eq!(makes(NAME, &["", "a", "", "b", "machine"]), "");
-    assert_eq!(makes(NAME, &["", "", "{\"x\":1}\n", "b", "m"]), "{\"m\":\"b\",\"x\":1}\n");
 }
 
 #[test]

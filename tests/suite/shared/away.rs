@@ -80,7 +80,7 @@ fn results_that_are_away_are_known_and_not_executed() {
 }
 
 #[test]
-fn results_that_are_away_are_drawn_as_known() {
+fn what_is_away_is_drawn_as_known_and_logged() {
     let lab = executed();
     let drawn = || {
         let arguments = ["../storage", "../data/x", "../data/y"];
@@ -94,21 +94,24 @@ fn results_that_are_away_are_drawn_as_known() {
     assert!(of("second").contains("#ffffff") && of("second").contains("dashed"), "{dot}");
     assert_eq!(dot.matches("fillcolor=\"#ffffff\"").count(), 1, "{dot}");
     assert!(of("third").contains("#d5e6f5"), "{dot}");
+    let told = lab.run("ce", &["log", "../storage"]).exit(0);
+    assert_eq!(told.stdout.matches("away: outputs of it are not here").count(), 1);
+    let json = lab.run("ce", &["log", "--json", "../storage"]).exit(0);
+    let is_away = |line: &&str| line.contains(r#""away":true"#);
+    let lines: Vec<&str> = json.lines().into_iter().filter(is_away).collect();
+    assert!(matches!(lines[..], [line] if line.contains("c_second/")), "{lines:?}");
 }
 
 #[test]
-fn a_missing_output_without_a_marker_is_made_again_silently() {
+fn only_a_marker_with_a_record_and_without_outputs_counts() {
     let lab = executed();
+    // A missing output without a marker is made again without a word.
     for file in room(&lab, "storage", "c_second", "00") {
         fs::remove_file(file).unwrap();
     }
     salt(&lab, "salt\n");
     lab.ce_run(&[]).exit(0).called(vec!["mix", "second", "third"]);
-}
-
-#[test]
-fn a_marker_is_ignored_beside_outputs_and_odd_without_a_record() {
-    let lab = executed();
+    // A marker beside outputs means nothing, and one without a record is odd.
     for file in room(&lab, "storage", "c_second", "00") {
         let marker = file.replace("/00/", "/away/");
         fs::create_dir_all(Path::new(&marker).parent().unwrap()).unwrap();
@@ -151,14 +154,10 @@ fn only_needed_outputs_are_demanded() {
     told.says("4 calls: 1 reused, 1 away, 2 missing");
     let told = with_z(&lab, &[]).exit(0).called(vec!["mix", "third"]);
     told.says("4 calls: 1 reused, 1 away, 2 computed");
-}
-
-#[test]
-fn outputs_of_the_job_are_needed_in_any_case() {
-    let lab = executed();
+    // Outputs of the job are needed in any case.
     away(&lab, "storage", "mix");
     away(&lab, "storage", "third");
-    lab.ce_run(&["-n"]).exit(3).says("4 calls: 2 reused, 2 missing");
+    lab.ce_run(&["-n"]).exit(3).says("4 calls: 1 reused, 1 away, 2 missing");
     lab.ce_run(&["-q"]).exit(0).called(vec!["mix", "third"]);
     assert_eq!(lab.output(), "x\n".repeat(8) + "y\n");
 }
@@ -282,16 +281,4 @@ impl Spawn for std::process::Command {
     fn spawn_it(&mut self) -> Running {
         Running::start(self)
     }
-}
-
-#[test]
-fn the_log_marks_results_that_are_away() {
-    let lab = executed();
-    away(&lab, "storage", "third");
-    let told = lab.run("ce", &["log", "../storage"]).exit(0);
-    assert_eq!(told.stdout.matches("away: outputs of it are not here").count(), 1);
-    let json = lab.run("ce", &["log", "--json", "../storage"]).exit(0);
-    let is_away = |line: &&str| line.contains(r#""away":true"#);
-    let lines: Vec<&str> = json.lines().into_iter().filter(is_away).collect();
-    assert!(matches!(lines[..], [line] if line.contains("c_third/")), "{lines:?}");
 }

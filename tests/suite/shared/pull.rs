@@ -61,25 +61,20 @@ fn an_empty_repository_has_no_results() {
 }
 
 #[test]
-fn a_file_that_does_not_match_its_record_is_not_pulled() {
+fn a_file_or_a_record_that_does_not_belong_to_its_name_is_not_taken() {
     let lab = pushed();
     forge(&lab, ["c_once/", "/00/"], |_| "z\nz\n".to_owned());
     let told = pull(&lab, &[], "storage", "results.git").exit(1);
     told.shows("was not taken: a file of it is not what the record says").shows("pulled 1 call");
     lab.ce_run(&[]).exit(0).called(vec!["once"]);
     lab.run("ce", &["verify", "../storage"]).exit(0);
-}
-
-#[test]
-fn a_record_of_another_name_is_not_pulled() {
-    let lab = pushed();
     let other = |text: &str| text.replace("\"once\"", "\"twice\"");
     forge(&lab, ["c_once/", "/record/"], other);
-    let told = pull(&lab, &[], "storage", "results.git").exit(1);
+    let told = pull(&lab, &[], "other", "results.git").exit(1);
     told.shows("its record cannot be understood, or does not belong to its name");
     forge(&lab, ["c_twice/", "/record/"], |_| "{".to_owned());
-    pull(&lab, &[], "other", "results.git").exit(1).shows("c_twice/");
-    evaluate(&lab, "other").exit(0).called(vec!["once", "twice"]);
+    pull(&lab, &[], "third", "results.git").exit(1).shows("c_twice/");
+    evaluate(&lab, "third").exit(0).called(vec!["once", "twice"]);
 }
 
 #[test]
