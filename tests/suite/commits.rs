@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{Read, pipe};
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use rustix::process::Signal;
 
@@ -308,18 +308,6 @@ fn somebody_elses_repository_is_not_read_unless_it_is_trusted() {
         .exit(2)
         .says("the repository at LAB/data/lib belongs to another user")
         .says("try: if you trust it: git config --global --add safe.directory LAB/data/lib");
-}
-
-#[test]
-fn standard_output_may_be_full_or_closed() {
-    let lab = lab(&line(&[("one", "1000000000 +0000")]));
-    let mut ce = lab.command("ce");
-    ce.args(["commits", "../data/lib", "main"]);
-    let full = File::options().write(true).open("/dev/full").unwrap();
-    lab.finish(ce.stdout(full)).exit(5).says("cannot write the standard output");
-    let (reader, writer) = pipe().unwrap();
-    drop(reader);
-    assert_eq!(lab.finish(ce.stdout(Stdio::from(writer))).exit(0).stderr, "");
 }
 
 #[test]

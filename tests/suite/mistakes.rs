@@ -54,17 +54,6 @@ fn a_wrong_argument_is_reported_in_plain_words() {
 }
 
 #[test]
-fn a_closed_standard_output_does_not_change_the_exit_code() {
-    let lab =
-        Lab::task("Inputs: 'x'\n(fail INPUT('x'))[0]").computation("fail", "a", "b", "exit 7");
-    let lab = lab.data("x", "x").commit();
-    let (reader, writer) = std::io::pipe().unwrap();
-    drop(reader);
-    let mut run = lab.command("ce-run");
-    lab.finish(run.args(["../storage", "../data/x"]).stdout(writer)).exit(1).says("1 failed");
-}
-
-#[test]
 fn in_a_directory_that_was_deleted_every_error_says_so() {
     let lab = Lab::task("Inputs: 'x', 'y'\n(add INPUT('x') INPUT('y'))[0]").commit();
     lab.ce_run(&[]).exit(0);

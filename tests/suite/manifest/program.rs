@@ -1,10 +1,8 @@
 //! `ce show --manifest`.
 
 use std::fs::{self, File, Permissions};
-use std::io::pipe;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
-use std::process::Stdio;
 
 use compeval::digest::Digest;
 use rustix::process::Signal;
@@ -80,18 +78,6 @@ fn an_unreadable_file_is_reported() {
     fs::set_permissions(lab.path("data/values/sub"), Permissions::from_mode(0o0)).unwrap();
     as_user().exit(2).says("because: cannot read sub\n  because: Permission denied");
     fs::set_permissions(lab.path("data/values/sub"), Permissions::from_mode(0o755)).unwrap();
-}
-
-#[test]
-fn standard_output_may_be_full_or_closed() {
-    let lab = lab();
-    let mut command = lab.command("ce");
-    command.args(["show", "--manifest", "../data/values"]);
-    let full = File::options().write(true).open("/dev/full").unwrap();
-    lab.finish(command.stdout(full)).exit(5).says("cannot write the standard output");
-    let (reader, writer) = pipe().unwrap();
-    drop(reader);
-    assert_eq!(lab.finish(command.stdout(Stdio::from(writer))).exit(0).stderr, "");
 }
 
 #[test]
