@@ -256,7 +256,7 @@ fn lost_files_are_made_again() {
 
 #[test]
 fn a_printed_workflow_loads_and_prints_the_same() {
-    try_on(60, |lab, workflow, _| {
+    try_on(20, |lab, workflow, _| {
         let first = World::load(lab);
         let short = lisp::printed(&first.task, Sharing::Label);
         let long = lisp::printed(&first.task, Sharing::Repeat);

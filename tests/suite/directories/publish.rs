@@ -152,7 +152,7 @@ fn a_deeply_nested_directory_is_published() {
     let script = r#"exec python3 - "$2" <<'END'
 import os, sys
 os.chdir(sys.argv[1])
-for _ in range(10000):
+for _ in range(5000):
     os.mkdir('d' * 200)
     os.chdir('d' * 200)
 open('f', 'w').write('1')

@@ -26,7 +26,7 @@ fn to<'a>(lab: &'a Lab, form: &str) -> crate::program::Ran<'a> {
 fn random_workflows_survive_the_conversion_to_text_and_back() {
     let lab = generator::lab();
     let task = lab.path("task");
-    for seed in generator::seeds(60) {
+    for seed in generator::seeds(20) {
         write_directories(&lab, seed);
         let first = loaded(&lab);
         let mut texts = Vec::new();

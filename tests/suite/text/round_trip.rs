@@ -44,7 +44,7 @@ pub(super) fn label(expression: &mut Expression, random: &mut Random) {
 fn a_text_with_labels_is_written_and_read_back_byte_for_byte() {
     let lab = generator::lab();
     let inputs: Vec<_> = lab.inputs.iter().map(|name| name.parse().unwrap()).collect();
-    for seed in generator::seeds(60) {
+    for seed in generator::seeds(20) {
         let mut random = Random::new(seed);
         let mut expression = generator::workflow(&mut random);
         label(&mut expression, &mut random);
@@ -62,7 +62,7 @@ fn a_text_with_labels_is_written_and_read_back_byte_for_byte() {
 fn directories_survive_the_conversion_to_text_and_back() {
     let lab = generator::lab();
     let task = lab.path("task");
-    for seed in generator::seeds(60) {
+    for seed in generator::seeds(20) {
         let mut random = Random::new(seed);
         let expression = generator::workflow(&mut random);
         drop(fs::remove_dir_all(task.join("workflow")));
@@ -106,8 +106,8 @@ fn the_examples_survive_the_conversion_to_text_and_back() {
 }
 
 #[test]
-fn a_hundred_thousand_levels_are_parsed_and_printed() {
-    const LEVELS: usize = 100_000;
+fn twenty_thousand_levels_are_parsed_and_printed() {
+    const LEVELS: usize = 20_000;
     let text = format!("{}INPUT('x'){}\n", "(f ".repeat(LEVELS), ")[00]".repeat(LEVELS));
     let parsed = lisp::text(&text);
     assert_eq!(parsed.expression.nodes().len(), LEVELS + 1);

@@ -19,7 +19,7 @@ const ALL: Style = Style { sharing: Sharing::Label, labels: Labels::Show };
 fn sweeps_are_written_and_read_back_byte_for_byte() {
     let lab = generator::lab();
     let task = lab.path("task");
-    for seed in generator::seeds(60) {
+    for seed in generator::seeds(20) {
         let text = generated(&lab, seed);
         assert_eq!(shown(&lisp::text(&text), ALL), text, "seed {seed}: parsed and printed");
         write(&task, &text);
@@ -34,7 +34,7 @@ fn sweeps_are_written_and_read_back_byte_for_byte() {
 #[test]
 fn a_task_with_sweeps_survives_the_conversion_to_text_and_back() {
     let lab = generator::lab();
-    for seed in generator::seeds(40) {
+    for seed in generator::seeds(15) {
         write(&lab.path("task"), &generated(&lab, seed));
         let first = loaded(&lab);
         for sharing in [Sharing::Label, Sharing::Repeat] {
