@@ -51,13 +51,19 @@ impl Hints {
                 self.of_others.insert(owner.to_owned(), said.clone());
             }
             for variant in found {
-                let hint = self.of_variants.entry(variant).or_default();
-                if !is_none {
-                    let hint = hint.get_or_insert_default();
-                    let new = said.iter().filter(|text| !hint.contains(text)).cloned();
-                    let new = new.collect::<Vec<_>>();
-                    hint.extend(new);
-                }
+                self.say(variant, (!is_none).then(|| said.clone()));
+            }
+        }
+    }
+
+    /// Adds to the advice of a variant: others that contain it may say something else.
+    fn say(&mut self, variant: (String, String), said: Option<Vec<String>>) {
+        let hint = self.of_variants.entry(variant).or_default();
+        let Some(said) = said else { return };
+        let hint = hint.get_or_insert_default();
+        for text in said {
+            if !hint.contains(&text) {
+                hint.push(text);
             }
         }
     }
@@ -112,7 +118,7 @@ pub(crate) fn advice<'a>(files: impl Iterator<Item = &'a Vec<TokenTree>> + Clone
         let Some(hint) = error.hint else { continue };
         let said = (words(&hint) != "None").then(|| texts(&hint, &others));
         hints.owners.insert(error.owner.clone());
-        hints.of_variants.insert((error.owner, error.variant), said);
+        hints.say((error.owner, error.variant), said);
     }
     hints
 }
@@ -237,7 +243,7 @@ fn variants(pattern: &[TokenTree], own: &str) -> Vec<(String, String)> {
 }
 
 /// Errors that are yet to name each of their variants in `exit` and `hint`. It only gets shorter.
-const WITH_WILDCARDS: [&str; 4] = ["EditError", "Fault", "LoadError", "LoadFault"];
+const WITH_WILDCARDS: [&str; 1] = ["Fault"];
 
 /// The types that explain all other variants of theirs in one arm. A new variant would have the exit code and the hint of others.
 fn with_wildcards(tokens: &[TokenTree]) -> BTreeSet<String> {

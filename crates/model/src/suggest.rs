@@ -45,6 +45,11 @@ impl fmt::Display for UnknownName {
     }
 }
 
+/// Asks for a name that may have been meant: `did you mean "NAME"?`. Without one, this is other advice.
+pub fn meant_or(nearest: Option<&str>, other: impl Into<String>) -> String {
+    nearest.map_or_else(|| other.into(), |name| format!("did you mean {name:?}?"))
+}
+
 /// Returns the name that a user may have meant.
 pub fn nearest(wanted: &str, names: &[String]) -> Option<String> {
     near(wanted, names).first().map(|name| (*name).clone())

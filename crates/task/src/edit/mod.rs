@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use ce_files::directory_writer::DirectoryWriter;
 use ce_files::umask;
 use ce_git::HeadError;
-use ce_model::exit::{Exit, Explain};
+use ce_model::exit::Explain;
 use ce_model::expression::{
     Expression, InputDefault, NodeKind, Signature, Signatures, WorkflowDirectories,
     WorkflowEntryKind, computation_names,
@@ -31,20 +31,30 @@ fn real(dir: &Path) -> Result<PathBuf, EditError> {
 }
 
 /// The reason why a task could not be made or changed.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 #[non_exhaustive]
 pub enum EditError {
     /// The present workflow cannot be read, or something is wrong with it.
     #[error(transparent)]
+    #[hint(_0.hint_for_editing())]
     Load(#[from] LoadError),
     /// Files that would be replaced are in no commit.
     #[error("nothing is written: these have uncommitted changes: {}", listed(.0))]
+    #[hint("git add and git commit them, or replace them with --force")]
     Uncommitted(Vec<PathBuf>),
     /// Files that would be removed are no part of the expression.
     #[error("nothing is written: the text form has no place for {}", listed(.0))]
+    #[hint(
+        "move it out of workflow/, correct what reads it there, and commit that; --force removes it"
+    )]
     Unread(Vec<PathBuf>),
     /// The new workflow or list of inputs could not be moved to its place.
     #[error("cannot replace {}: see {}", path.display(), aside.display())]
+    #[exit(Storage)]
+    #[hint(
+        "move what is in {} to {}, which may lack it; git status shows what differs",
+        aside.display(), path.parent().unwrap_or(path).display()
+    )]
     Replace {
         /// The place.
         path: PathBuf,
@@ -55,12 +65,15 @@ pub enum EditError {
     },
     /// The computation that a new task should call cannot be called.
     #[error("computations/{0} has no valid lists inputs and outputs")]
+    #[hint("write names, one a line, into inputs and outputs of computations/{_0}")]
     Computation(String),
     /// Parts of a task exist already.
     #[error("nothing is written: {} is there already", listed(.0))]
+    #[hint("use another directory, or edit what is there")]
     Exists(Vec<PathBuf>),
     /// The directory cannot hold a task of this name.
     #[error("{} cannot be the name of a task", path.display())]
+    #[hint("give another directory")]
     Name {
         /// The directory.
         path: PathBuf,
@@ -69,9 +82,11 @@ pub enum EditError {
     },
     /// Git's record of the task cannot be read.
     #[error("cannot find out what is committed: {0}")]
+    #[hint(_0.hint())]
     Head(#[source] HeadError),
     /// A repository could not be made, or its configuration could not be read.
     #[error("cannot use the repository at {}", path.display())]
+    #[hint("git -C {} status says what is wrong", path.display())]
     Git {
         /// Its path.
         path: PathBuf,
@@ -80,6 +95,7 @@ pub enum EditError {
     },
     /// A file could not be read.
     #[error("cannot read {}", path.display())]
+    #[hint(system_hints::for_reading(path, source))]
     Read {
         /// The file.
         path: PathBuf,
@@ -88,6 +104,8 @@ pub enum EditError {
     },
     /// A file could not be written.
     #[error("cannot write {}", path.display())]
+    #[exit(Storage)]
+    #[hint(system_hints::for_writing(path, source))]
     Write {
         /// The file.
         path: PathBuf,
@@ -96,76 +114,26 @@ pub enum EditError {
     },
     /// A text cannot say the default of an input.
     #[error("defaults/{0} is neither one line of text without ' nor a link to a file of the task")]
+    #[hint("move it to data/, and make a relative link to it in its place")]
     Default(InputName),
     /// The default of an input can be no file.
     #[error("no file in defaults/ can have the name of the input {0}, which has a default")]
+    #[hint("rename the input, or leave out its default")]
     DefaultName(InputName),
     /// Different nodes have the name of one definition.
     #[error("nothing is written: files definition give the name {0:?} to different nodes")]
+    #[hint("keep it in the file definition of one of them; --force does so with the first one")]
     AmbiguousDefinition(String),
     /// A sweep with computed points does not list the names that it binds.
     #[error("a sweep with computed points has no file names")]
+    #[hint(
+        "write the names that its body reads of the points into names, one a line: in a text, it binds no others"
+    )]
     OpenNames,
     /// The text or the files to be written would not mean the same.
     #[error("nothing is written: the other form would not say the same")]
+    #[hint("this is a mistake of the program: please report it, with the workflow")]
     NotSaid,
-}
-
-impl Explain for EditError {
-    fn exit(&self) -> Exit {
-        match self {
-            Self::Write { .. } | Self::Replace { .. } => Exit::Storage,
-            _ => Exit::Malformed,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::Load(LoadError::NoTask(_)) => {
-                "make one with ce init, or name its directory with --task"
-            }
-            Self::Uncommitted(_) => "git add and git commit them, or replace them with --force",
-            Self::Unread(_) => {
-                "move it out of workflow/, correct what reads it there, and commit that; --force removes it"
-            }
-            Self::Default(_) => "move it to data/, and make a relative link to it in its place",
-            Self::DefaultName(_) => "rename the input, or leave out its default",
-            Self::AmbiguousDefinition(_) => {
-                "keep it in the file definition of one of them; --force does so with the first one"
-            }
-            Self::OpenNames => {
-                "write the names that its body reads of the points into names, one a line: in a text, it binds no others"
-            }
-            Self::NotSaid => {
-                "this is a mistake of the program: please report it, with the workflow"
-            }
-            Self::Exists(_) => "use another directory, or edit what is there",
-            Self::Name { .. } => "give another directory",
-            Self::Head(error) => return error.hint(),
-            Self::Load(LoadError::Directory { path, source }) => {
-                return system_hints::for_directory(path, source);
-            }
-            Self::Replace { path, aside, .. } => {
-                return Some(format!(
-                    "move what is in {} to {}, which may lack it; git status shows what differs",
-                    aside.display(),
-                    path.parent().unwrap_or(path).display()
-                ));
-            }
-            Self::Computation(name) => {
-                return Some(format!(
-                    "write names, one a line, into inputs and outputs of computations/{name}"
-                ));
-            }
-            Self::Git { path, .. } => {
-                return Some(format!("git -C {} status says what is wrong", path.display()));
-            }
-            Self::Read { path, source } => return system_hints::for_reading(path, source),
-            Self::Write { path, source } => return system_hints::for_writing(path, source),
-            Self::Load(_) => return None,
-        };
-        Some(hint.to_owned())
-    }
 }
 
 /// Makes a directory in the task, on the same file system as what will be moved.

@@ -84,10 +84,11 @@ pub struct Loaded {
 }
 
 /// A task that cannot be evaluated.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 pub enum LoadError {
     /// There is no such directory, or it may not be read.
     #[error("cannot read the task at {}", path.display())]
+    #[hint(system_hints::for_directory(path, source))]
     Directory {
         /// The directory that should hold the task.
         path: PathBuf,
@@ -96,9 +97,11 @@ pub enum LoadError {
     },
     /// The directory holds no workflow.
     #[error("{} holds no task: it has neither {WORKFLOW_TEXT} nor a directory workflow", .0.display())]
+    #[hint("run this at the root of a task, or name it with --task")]
     NoTask(PathBuf),
     /// The directory held no workflow at a revision.
     #[error("{} held no task at {rev}: it had neither {WORKFLOW_TEXT} nor a directory workflow", path.display())]
+    #[hint("give a revision at which it has its workflow, or name another task with --task")]
     NoTaskAt {
         /// The directory.
         path: PathBuf,
@@ -107,9 +110,12 @@ pub enum LoadError {
     },
     /// There is no such revision, or its repository cannot be read.
     #[error(transparent)]
+    #[hint(_0.hint())]
     Snapshot(#[from] SnapshotError),
     /// The task has problems.
     #[error("the task at {} has {}", path.display(), count(problems.len()))]
+    #[exit(exit_with(problems))]
+    #[hint(None)]
     Problems {
         /// The directory that holds the task.
         path: PathBuf,
@@ -120,34 +126,18 @@ pub enum LoadError {
     },
 }
 
-impl Explain for LoadError {
-    fn exit(&self) -> Exit {
-        match self {
-            // The task may be right: a limit of the host did not let it be read.
-            Self::Problems { problems, .. } if problems.iter().any(|it| it.fault.is_shortage()) => {
-                Exit::Missing
-            }
-            _ => Exit::Malformed,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Directory { path, source } => system_hints::for_directory(path, source),
-            Self::NoTask(_) => {
-                Some("run this at the root of a task, or name it with --task".to_owned())
-            }
-            Self::NoTaskAt { .. } => Some(
-                "give a revision at which it has its workflow, or name another task with --task"
-                    .to_owned(),
-            ),
-            Self::Snapshot(error) => error.hint(),
-            Self::Problems { .. } => None,
-        }
-    }
-}
-
 impl LoadError {
+    /// What to try if a task should be changed.
+    pub(crate) fn hint_for_editing(&self) -> Option<String> {
+        match self {
+            Self::NoTask(_) => {
+                Some("make one with ce init, or name its directory with --task".to_owned())
+            }
+            Self::Directory { .. } => self.hint(),
+            Self::NoTaskAt { .. } | Self::Snapshot(_) | Self::Problems { .. } => None,
+        }
+    }
+
     /// The error of a task in a repository that cannot be read.
     fn of_head(dir: &Path, error: HeadError) -> Self {
         let mut findings = Problems::default();
@@ -161,6 +151,12 @@ impl LoadError {
         findings.mistakes(mistakes);
         findings.into_error(dir)
     }
+}
+
+/// What ends a program if a task has these problems. The task may be right: a limit of the host may not let it be read.
+fn exit_with(problems: &[Problem]) -> Exit {
+    let is_short = problems.iter().any(|it| it.fault.is_shortage());
+    if is_short { Exit::Missing } else { Exit::Malformed }
 }
 
 fn count(problems: usize) -> String {

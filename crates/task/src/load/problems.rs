@@ -14,6 +14,7 @@ use ce_model::leftovers::is_leftover;
 use ce_model::name::NameError;
 use ce_model::resources::{AmountError, Resource};
 use ce_model::slice::{MAX_ARITY, SliceError};
+use ce_model::suggest::meant_or;
 use ce_model::sweep::{Lookalike, SweepFault};
 use ce_model::system_hints::exhausted_limit_behind;
 use ce_model::task::WORKFLOW_TEXT;
@@ -45,32 +46,40 @@ pub struct Exposed {
 }
 
 /// The kind of a problem.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 #[non_exhaustive]
 pub enum LoadFault {
     /// A required file or directory does not exist.
     #[error("does not exist")]
+    #[hint("make it, or git restore it if it was removed by mistake")]
     Missing,
     /// A file could not be read.
     #[error("cannot be read: {0}")]
+    #[hint("ls -l shows what it is, and who may read it")]
     Read(#[source] io::Error),
     /// A directory or device stands where a file is expected.
     #[error("is not a file")]
+    #[hint("replace it by a file")]
     NotAFile,
     /// A file stands where a directory is expected.
     #[error("is not a directory")]
+    #[hint("replace it by a directory")]
     NotADirectory,
     /// The file, or a line of it, is not a valid text.
     #[error(transparent)]
+    #[hint(_0.hint())]
     Text(#[from] TextError),
     /// A task has a workflow in both forms.
     #[error("the task has {0}, too: its workflow is one text, or directories")]
+    #[hint("remove one of the two")]
     TwoForms(&'static str),
     /// The text of a workflow has a mistake.
     #[error("{0}")]
+    #[hint(_0.hint())]
     Mistake(Box<Fault>),
     /// A label names an input that is filled by another expression.
     #[error("the label {label:?} stands before the input {place:?}")]
+    #[hint("put the expressions into the order of the inputs")]
     LabelPlace {
         /// The label.
         label: String,
@@ -79,12 +88,15 @@ pub enum LoadFault {
     },
     /// The word in `kind` is unknown.
     #[error("{0:?} is not a kind of node")]
+    #[hint("write computation, input, literal, file, text, tree, member, all, sweep or points")]
     Kind(String),
     /// A name is not valid.
     #[error("{0}")]
+    #[hint(_0.hint())]
     Name(#[source] NameError),
     /// There is no directory of this name in `computations/`, and no program.
     #[error("there is no computation {name:?}")]
+    #[hint(Some(meant_or(nearest.as_deref(), missing_computation_hint(name))))]
     NoComputation {
         /// The requested name.
         name: String,
@@ -93,6 +105,7 @@ pub enum LoadFault {
     },
     /// Several things in `computations/` are the computation of this name.
     #[error("{name} is {}: a name stands for one computation", files.join(" and "))]
+    #[hint("give each a name of its own, or chmod -x a file that is not a computation")]
     SeveralComputations {
         /// The name.
         name: String,
@@ -101,12 +114,15 @@ pub enum LoadFault {
     },
     /// The declaration of a computation in one file is not valid.
     #[error("{0}")]
+    #[hint(_0.hint())]
     Declaration(#[from] DeclarationError),
     /// `exec` may not be executed.
     #[error("is not executable")]
+    #[hint("chmod +x, and commit the change of mode")]
     NotExecutable,
     /// The task has no such input.
     #[error("the task has no input {name:?}")]
+    #[hint(Some(meant_or(nearest.as_deref(), unknown_name_hint(name))))]
     NoInput {
         /// The requested name.
         name: String,
@@ -115,12 +131,15 @@ pub enum LoadFault {
     },
     /// A definition cannot have a name.
     #[error("{0:?} cannot be the name of a definition")]
+    #[hint("rename it")]
     DefinitionName(String),
     /// A definition has the name of something else, which is said.
     #[error("{0:?} is {1}, and cannot be defined")]
+    #[hint("rename it")]
     DefinedName(String, &'static str),
     /// Two inputs of the task have one name.
     #[error("the input {name:?} is also in line {line}")]
+    #[hint("rename it")]
     Duplicate {
         /// The name.
         name: String,
@@ -129,15 +148,19 @@ pub enum LoadFault {
     },
     /// There are more inputs or outputs than two digits can number.
     #[error("lists more than the {MAX_ARITY} that can be numbered")]
+    #[hint("put them into a directory, which is one value")]
     TooMany,
     /// The name of a directory in `inputs/` has no number.
     #[error("the name does not say which inputs it fills")]
+    #[hint("call it nn-text or nn_mm-text, as in 00-left or 01_02-both")]
     Place,
     /// A range that ends before it begins.
     #[error("the range ends before it begins")]
+    #[hint("write the smaller number first, as in 01_02-both")]
     Backwards,
     /// No directory fills some inputs.
     #[error("nothing fills {}", range(*first, *last))]
+    #[hint("number the inputs from 00, without gap")]
     Gap {
         /// The first one.
         first: usize,
@@ -146,6 +169,7 @@ pub enum LoadFault {
     },
     /// Two directories fill some inputs.
     #[error("{} is filled already", range(*first, *last))]
+    #[hint("number the inputs from 00, without gap")]
     Overlap {
         /// The first one.
         first: usize,
@@ -154,6 +178,7 @@ pub enum LoadFault {
     },
     /// A range and the slice that should fill it differ in length.
     #[error("passes up {} for {}", files(*width), inputs(*places))]
+    #[hint("change the range in the name, or the file outputs of the sub-workflow")]
     Width {
         /// The number of files that the sub-workflow passes up.
         width: usize,
@@ -162,6 +187,7 @@ pub enum LoadFault {
     },
     /// The computation takes another number of inputs.
     #[error("{computation} takes {}, not {given}", inputs(takes.len()))]
+    #[hint((!takes.is_empty()).then(|| format!("its inputs are {}", takes.join(", "))))]
     Arity {
         /// The computation's name.
         computation: String,
@@ -172,12 +198,15 @@ pub enum LoadFault {
     },
     /// A line of `outputs` chooses no output.
     #[error("{0}")]
+    #[hint(_0.hint())]
     Slice(#[source] SliceError),
     /// A slice is empty.
     #[error("chooses no output")]
+    #[hint("leave out the slice to pass up all outputs")]
     NoOutput,
     /// A slice has an output that the computation does not have.
     #[error("{computation} has {}, so there is no {number:02}", outputs(*count))]
+    #[hint("outputs are numbered from 00")]
     OutOfSlice {
         /// The computation's name.
         computation: String,
@@ -188,21 +217,27 @@ pub enum LoadFault {
     },
     /// A link leads to a directory that contains it.
     #[error("leads back to {}, which contains it", .0.display())]
+    #[hint("remove the link")]
     Cycle(PathBuf),
     /// A link leads to a file that the task's commit does not record.
     #[error("leads out of the repository, to {}", .0.display())]
+    #[hint("link only to what is committed with the task")]
     Outside(PathBuf),
     /// An `exec` is not in the directory of its computation.
     #[error("leads out of the computation's directory: only files in it are exported")]
+    #[hint("commit a file there that does the same, instead of the link")]
     Elsewhere,
     /// A file of the task has uncommitted changes.
     #[error("has uncommitted changes")]
+    #[hint("git add and git commit it, or evaluate with --dirty")]
     UncommittedFile,
     /// A directory of the task stands where a file of it is expected.
     #[error("is a directory, and no file of the task")]
+    #[hint("read it as a tree: TREE('.:PATH'), with its path from the top of the repository")]
     OwnDirectory,
     /// The task has no file with this path.
     #[error("the task has no file {path:?}")]
+    #[hint(Some(meant_or(nearest.as_deref(), missing_file_hint(path))))]
     NoFile {
         /// The path.
         path: String,
@@ -211,6 +246,7 @@ pub enum LoadFault {
     },
     /// The value of a node is wrong with the texts of its free names.
     #[error("{value:?} where {}: {fault}", texts.join(", "))]
+    #[hint(fault.bound_hint())]
     Bound {
         /// The value as it is written.
         value: String,
@@ -221,6 +257,10 @@ pub enum LoadFault {
     },
     /// A computation has other inputs or outputs than the one at another point of a sweep.
     #[error("{}", computations.each_ref().map(|(name, names)| having(name, names, what)).join("; "))]
+    #[hint(
+        "give all computations that the name leads to the same {what}, or leave these points out in exclude.tsv, in a \
+         text :exclude"
+    )]
     OtherSignature {
         /// Whether they are inputs or outputs.
         what: &'static str,
@@ -229,6 +269,7 @@ pub enum LoadFault {
     },
     /// An input has no text that could stand in the value of a node.
     #[error("{value:?} cannot have the text of the input {name}: {fault}")]
+    #[hint("give the input one line of UTF-8 text")]
     InputText {
         /// The value as it is written.
         value: String,
@@ -239,9 +280,11 @@ pub enum LoadFault {
     },
     /// The task records no commit of a repository.
     #[error("the task has no submodule {0:?}: no commit of it is recorded")]
+    #[hint("name a commit: TREE('LIB' 'v1'), or inputs/00-revision")]
     NoSubmodule(String),
     /// The next commit of a repository would have no directory with this path.
     #[error("{path} {} in the work tree", fault.of_directory())]
+    #[hint(fault.hint())]
     Tree {
         /// The path in the repository.
         path: String,
@@ -250,6 +293,7 @@ pub enum LoadFault {
     },
     /// A computation or another repository has uncommitted changes.
     #[error("has uncommitted changes: {}", listed(.0))]
+    #[hint("{}", committing(_0))]
     Uncommitted(Vec<PathBuf>),
     /// Only an external filter could tell whether files of a computation are as committed.
     #[error(
@@ -257,6 +301,7 @@ pub enum LoadFault {
          started: {}",
         listed(files)
     )]
+    #[hint("run git status: it starts the filter, and notes unchanged files in the index")]
     Filtered {
         /// The files.
         files: Vec<PathBuf>,
@@ -267,21 +312,29 @@ pub enum LoadFault {
     #[error(
         "has other contents in the work tree than in the commit: the filter {0:?} has converted it"
     )]
+    #[hint("write -filter for it in .gitattributes, and commit the contents that count")]
     Converted(String),
     /// A computation has a file that Git LFS keeps elsewhere.
     #[error("has the file {}, which Git LFS keeps elsewhere: exec would read its pointer", .0.display())]
+    #[hint(
+        "give the file to exec as an input, such as OWN('PATH'), or commit it without the filter lfs"
+    )]
     Pointer(PathBuf),
     /// The contents of a file that Git LFS keeps are not in this clone.
     #[error("{0}")]
+    #[hint(_0.hint())]
     LargeFile(#[from] AbsentLfsObject),
     /// It cannot be read from the commit.
     #[error("{0}")]
+    #[hint(_0.hint())]
     Snapshot(#[source] SnapshotError),
     /// A line of `access` is not valid.
     #[error("{0}")]
+    #[hint(_0.hint())]
     Rule(#[from] RuleError),
     /// A line of `access` names an input that the computation does not have.
     #[error("the computation has no input {name:?}")]
+    #[hint(Some(meant_or(nearest.as_deref(), "name a line of the computation's file inputs")))]
     NoLabel {
         /// The name.
         name: String,
@@ -290,12 +343,15 @@ pub enum LoadFault {
     },
     /// A path granted by `access` leads where it may not.
     #[error("{0}")]
+    #[hint(_0.hint())]
     Grant(#[from] GrantError),
     /// A path granted by `access` does not exist on this host.
     #[error("{} does not exist on this host", .0.display())]
+    #[hint("install it where the line says, or commit another line")]
     NotHere(PathBuf),
     /// A computation has a root of its own, and is not isolated.
     #[error("the line {line:?} takes isolation, {}", exposed.reason)]
+    #[hint(exposed.hint.clone())]
     Exposed {
         /// The line of `access`.
         line: String,
@@ -304,12 +360,15 @@ pub enum LoadFault {
     },
     /// Something is wrong with a sweep.
     #[error("{0}")]
+    #[hint(_0.hint())]
     Sweep(Box<SweepFault>),
     /// A line of `resources` is not valid.
     #[error("{0}")]
+    #[hint(_0.hint())]
     Resource(Box<ResourceFault>),
     /// The commit is unknown.
     #[error("{0}")]
+    #[hint(_0.hint())]
     Head(#[from] HeadError),
 }
 
@@ -425,35 +484,25 @@ impl Problems {
     }
 }
 
-impl LoadFault {
-    /// A hint for the user, if this is the fault of a file or directory as a whole.
-    fn file_hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::Missing => "make it, or git restore it if it was removed by mistake",
-            Self::Read(_) => "ls -l shows what it is, and who may read it",
-            Self::NotAFile => "replace it by a file",
-            Self::NotADirectory => "replace it by a directory",
-            Self::TwoForms(_) => "remove one of the two",
-            Self::Text(error) => return error.hint(),
-            Self::Declaration(error) => return error.hint(),
-            Self::SeveralComputations { .. } => {
-                "give each a name of its own, or chmod -x a file that is not a computation"
-            }
-            Self::Filtered { .. } => {
-                "run git status: it starts the filter, and notes unchanged files in the index"
-            }
-            Self::Pointer(_) => {
-                "give the file to exec as an input, such as OWN('PATH'), or commit it without the filter lfs"
-            }
-            Self::Converted(_) => {
-                "write -filter for it in .gitattributes, and commit the contents that count"
-            }
-            Self::LargeFile(error) => return error.hint(),
-            _ => return None,
-        };
-        Some(hint.to_owned())
+/// What to try if a name in the workflow leads to no computation, and is similar to none.
+fn missing_computation_hint(name: &str) -> &'static str {
+    if name.contains('{') {
+        "in braces, only a factor of a sweep around the node stands for its levels"
+    } else {
+        "if computations/ is a submodule: git submodule update --init --recursive; if a link, check where it leads"
     }
+}
 
+/// What to try if a path in the workflow leads to no file of the task, and is similar to none.
+fn missing_file_hint(path: &str) -> &'static str {
+    if path.contains('{') {
+        "in braces, only names of inputs of the task and of sweeps around the node stand for texts; list what computed points bind in :names"
+    } else {
+        "correct the path, which is relative to the task, or commit the file"
+    }
+}
+
+impl LoadFault {
     /// A hint for the user, if this is the fault of a value with the texts of its names.
     fn bound_hint(&self) -> Option<String> {
         match self {
@@ -498,83 +547,6 @@ impl LoadFault {
     }
 }
 
-impl Explain for LoadFault {
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::Kind(_) => {
-                "write computation, input, literal, file, text, tree, member, all, sweep or points"
-            }
-            Self::Mistake(fault) => return fault.hint(),
-            Self::LabelPlace { .. } => "put the expressions into the order of the inputs",
-            Self::NoComputation { nearest: Some(name), .. }
-            | Self::NoInput { nearest: Some(name), .. }
-            | Self::NoLabel { nearest: Some(name), .. }
-            | Self::NoFile { nearest: Some(name), .. } => {
-                return Some(format!("did you mean {name:?}?"));
-            }
-            Self::NoComputation { name, nearest: None } if name.contains('{') => {
-                "in braces, only a factor of a sweep around the node stands for its levels"
-            }
-            Self::NoComputation { nearest: None, .. } => {
-                "if computations/ is a submodule: git submodule update --init --recursive; if a link, check where it leads"
-            }
-            Self::NoInput { name, nearest: None } => unknown_name_hint(name),
-            Self::DefinitionName(_) | Self::DefinedName(..) | Self::Duplicate { .. } => "rename it",
-            Self::TooMany => "put them into a directory, which is one value",
-            Self::Backwards => "write the smaller number first, as in 01_02-both",
-            Self::OutOfSlice { .. } => "outputs are numbered from 00",
-            Self::Cycle(_) => "remove the link",
-            Self::NotExecutable => "chmod +x, and commit the change of mode",
-            Self::Place => "call it nn-text or nn_mm-text, as in 00-left or 01_02-both",
-            Self::Width { .. } => {
-                "change the range in the name, or the file outputs of the sub-workflow"
-            }
-            Self::Gap { .. } | Self::Overlap { .. } => "number the inputs from 00, without gap",
-            Self::Name(error) => return error.hint(),
-            Self::NoFile { path, nearest: None } if path.contains('{') => {
-                "in braces, only names of inputs of the task and of sweeps around the node stand for texts; list what computed points bind in :names"
-            }
-            Self::OwnDirectory => {
-                "read it as a tree: TREE('.:PATH'), with its path from the top of the repository"
-            }
-            Self::NoFile { nearest: None, .. } => {
-                "correct the path, which is relative to the task, or commit the file"
-            }
-            Self::Bound { fault, .. } => return fault.bound_hint(),
-            Self::OtherSignature { what, .. } => {
-                return Some(format!(
-                    "give all computations that the name leads to the same {what}, \
-                     or leave these points out in exclude.tsv, in a text :exclude"
-                ));
-            }
-            Self::Exposed { exposed, .. } => return exposed.hint.clone(),
-            Self::Slice(error) => return error.hint(),
-            Self::NoOutput => "leave out the slice to pass up all outputs",
-            Self::Outside(_) => "link only to what is committed with the task",
-            Self::Elsewhere => "commit a file there that does the same, instead of the link",
-            Self::NoSubmodule(_) => "name a commit: TREE('LIB' 'v1'), or inputs/00-revision",
-            Self::UncommittedFile => "git add and git commit it, or evaluate with --dirty",
-            Self::Uncommitted(files) => committing(files),
-            Self::Snapshot(error) => return error.hint(),
-            Self::Tree { fault, .. } => return fault.hint(),
-            Self::Rule(error) => return error.hint(),
-            Self::NoLabel { nearest: None, .. } => "name a line of the computation's file inputs",
-            Self::Grant(error) => return error.hint(),
-            Self::NotHere(_) => "install it where the line says, or commit another line",
-            Self::Arity { takes, .. } if takes.is_empty() => return None,
-            Self::Arity { takes, .. } => {
-                return Some(format!("its inputs are {}", takes.join(", ")));
-            }
-            Self::InputText { .. } => "give the input one line of UTF-8 text",
-            Self::Head(error) => return error.hint(),
-            Self::Sweep(fault) => return fault.hint(),
-            Self::Resource(fault) => return fault.hint(),
-            _ => return self.file_hint(),
-        };
-        Some(hint.to_owned())
-    }
-}
-
 /// A harmless oddity at a place in the task.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Warning {
@@ -585,50 +557,42 @@ pub struct Warning {
 }
 
 /// The kind of a warning.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error, Explain)]
 #[non_exhaustive]
 pub enum WarningKind {
     /// A file is not read where it is.
     #[error("nothing reads this")]
+    #[hint("remove it, or correct its name")]
     Unread,
     /// Git ignores a file in the directory of a computation.
     #[error("is ignored by Git: no commit records it, and no exec sees it")]
+    #[hint("move it elsewhere, or take its name out of .gitignore and commit it")]
     Ignored,
     /// Files have uncommitted changes.
     #[error("has uncommitted changes: {}", listed(.0))]
+    #[hint("{}", committing(_0))]
     Uncommitted(Vec<PathBuf>),
     /// Nothing needs a definition.
     #[error("nothing needs {0:?}, which is defined here; the names in it are not checked")]
+    #[hint("remove it, or name it in the workflow")]
     Unneeded(String),
     /// There are lines after the first one.
     #[error("only the first line is read")]
+    #[hint("remove the other lines")]
     MoreLines,
     /// Two texts of a column look like one number, and are two levels.
     #[error(
         "{:?} and {:?} of {} are different texts, and so different levels",
         .0.first, .0.second, .0.column
     )]
+    #[hint("spell them alike if one level is meant")]
     Lookalike(Lookalike),
     /// Rules leave out all points.
     #[error("no point is left: the table is empty")]
+    #[hint(
+        "leave out fewer points, or add some, and spell texts as the levels: ce table shows what is excluded"
+    )]
     NoPoints,
-}
-
-impl Explain for WarningKind {
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::Unread => "remove it, or correct its name",
-            Self::Ignored => "move it elsewhere, or take its name out of .gitignore and commit it",
-            Self::Uncommitted(files) => committing(files),
-            Self::Unneeded(_) => "remove it, or name it in the workflow",
-            Self::MoreLines => "remove the other lines",
-            Self::Lookalike(_) => "spell them alike if one level is meant",
-            Self::NoPoints => {
-                "leave out fewer points, or add some, and spell texts as the levels: ce table shows what is excluded"
-            }
-        };
-        Some(hint.to_owned())
-    }
 }
 
 impl fmt::Display for Warning {
@@ -638,11 +602,12 @@ impl fmt::Display for Warning {
 }
 
 /// The fault of a line of a file `resources`.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 #[non_exhaustive]
 pub enum ResourceFault {
     /// It begins with another word.
     #[error("{word:?} is not a resource")]
+    #[hint(Some(unknown_resource_hint(word, nearest.as_deref())))]
     Word {
         /// The word.
         word: String,
@@ -651,21 +616,30 @@ pub enum ResourceFault {
     },
     /// It does not say how much.
     #[error("the line does not say how much")]
+    #[hint("write a line such as {}", _0.example())]
     NoAmount(Resource),
     /// It says so, and nobody understands it.
     #[error(transparent)]
+    #[hint(_0.hint())]
     Amount(#[from] AmountError),
     /// It says so, where there is nothing to say.
     #[error("nothing may follow the word exclusive")]
+    #[hint("write the word exclusive alone")]
     Rest,
     /// Another line asks for the same.
     #[error("line {0} asks for the same resource")]
+    #[hint("keep one of them")]
     Twice(usize),
     /// A line of the task begins with no name of a computation.
     #[error("the line does not say which computation it is for")]
+    #[hint("write NAME {}, with the name of a computation", _0.example())]
     NoComputation(Resource),
     /// A name in braces is not known.
     #[error("{{{name}}} is neither an input of the task nor bound by a sweep around the node {}", node.display())]
+    #[hint(Some(meant_or(
+        nearest.as_deref(),
+        "name an input of the task, a factor, or a column of computed points that :names lists; or write a number"
+    )))]
     NoName {
         /// The name.
         name: String,
@@ -676,37 +650,15 @@ pub enum ResourceFault {
     },
 }
 
-impl Explain for ResourceFault {
-    fn hint(&self) -> Option<String> {
-        Some(match self {
-            Self::Word { word, .. }
-                if let Some((word, amount)) = word.split_once(['=', ':'])
-                    && Resource::of_word(word).is_some() =>
-            {
-                format!("write {word} {amount}")
-            }
-            Self::Word { nearest: Some(name), .. } | Self::NoName { nearest: Some(name), .. } => {
-                format!("did you mean {name:?}?")
-            }
-            Self::Word { nearest: None, .. } => {
-                let examples: Vec<&str> = Resource::ALL.map(Resource::example).into();
-                format!("write a line such as {}", examples.join(", "))
-            }
-            Self::Amount(error) => return error.hint(),
-            Self::NoAmount(resource) => {
-                format!("write a line such as {}", resource.example())
-            }
-            Self::Rest => "write the word exclusive alone".to_owned(),
-            Self::Twice(_) => "keep one of them".to_owned(),
-            Self::NoComputation(resource) => {
-                format!("write NAME {}, with the name of a computation", resource.example())
-            }
-            Self::NoName { nearest: None, .. } => {
-                "name an input of the task, a factor, or a column of computed points that :names lists; or write a number"
-                    .to_owned()
-            }
-        })
+/// What to try if a line begins with a word that is not a resource.
+fn unknown_resource_hint(word: &str, nearest: Option<&str>) -> String {
+    if let Some((word, amount)) = word.split_once(['=', ':'])
+        && Resource::of_word(word).is_some()
+    {
+        return format!("write {word} {amount}");
     }
+    let examples: Vec<&str> = Resource::ALL.map(Resource::example).into();
+    meant_or(nearest, format!("write a line such as {}", examples.join(", ")))
 }
 
 /// The greatest number of files that are named.
