@@ -13,7 +13,7 @@ pub(crate) struct Generated {
     pub(crate) inputs: Vec<PathBuf>,
 }
 
-/// Makes a task of so many calls, one at least, in a new directory below this one.
+/// Makes a task with this number of calls, one at least, in a new directory below this one.
 pub(crate) fn task(dir: &Path, calls: usize) -> Generated {
     let task = dir.join("task");
     let computation = task.join("computations/join");
@@ -42,7 +42,7 @@ pub(crate) fn task(dir: &Path, calls: usize) -> Generated {
     Generated { task, inputs }
 }
 
-/// Writes an expression of so many calls: a binary tree of joins, with two task inputs at its ends.
+/// Writes an expression with this number of calls: a binary tree of joins, with two task inputs at its ends.
 fn tree(dir: &Path, calls: usize, pairs: &mut impl Iterator<Item = [usize; 2]>) {
     node(dir, "computation", "join");
     write(&dir.join("outputs"), "0\n");

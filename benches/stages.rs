@@ -62,7 +62,7 @@ fn jobs() -> NonZeroUsize {
 }
 
 impl World {
-    /// The one with so many calls, made when it is asked for first.
+    /// The task with this number of calls, made when it is asked for first.
     fn with_calls(calls: usize) -> &'static Self {
         static WORLDS: Mutex<BTreeMap<usize, &'static World>> = Mutex::new(BTreeMap::new());
         WORLDS.lock().unwrap().entry(calls).or_insert_with(|| {

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 mod repository;
 pub mod texts;
 
-/// The call of which everything is in the storage.
+/// The call whose files are all in the storage.
 pub const CALL: &str = "c_divmod/5efbc68dc50d";
 /// The inputs of that call, as names show them.
 pub const INPUTS: &str = "ad48103e4fc7_5d9474c0309b";

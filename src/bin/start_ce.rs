@@ -9,7 +9,8 @@ use std::process::{Command, ExitCode};
 /// The exit code that shells return for a program that cannot be started.
 const CANNOT_START: u8 = 127;
 
-/// Replaces this process by the `ce` in the same directory, which sees by its name what it is. Returns only if there is none.
+/// Replaces this process by the `ce` in the same directory, which learns from its name which program it is. Returns only if
+/// there is none.
 pub(crate) fn start_ce_as(name: &str) -> ExitCode {
     // Without /proc, who has started this knows where it is, or it is in a directory of PATH.
     let own = env::current_exe();

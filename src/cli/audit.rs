@@ -1,4 +1,4 @@
-//! `ce audit`: whether recorded calls still make what is recorded.
+//! `ce audit`: whether recorded calls still make the recorded outputs.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};

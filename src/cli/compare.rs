@@ -21,7 +21,7 @@ use ce_queries::frame::Frame;
 use ce_queries::table_from_file::read_table;
 use ce_report::{self as report, MedianFormat, say};
 
-/// It is not clear what is compared.
+/// The sides of the comparison are ambiguous.
 #[derive(Debug, thiserror::Error)]
 enum SidesError {
     #[error("a comparison needs two files, and not {0}")]

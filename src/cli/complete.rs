@@ -1,8 +1,8 @@
-//! Completions: a shell asks a program what the word that is being typed may become.
+//! Completions: a shell asks a program for the ways to complete the word that is being typed.
 //!
-//! The scripts that `ce completions` prints start the program with a hidden first argument. It prints an
-//! [`Answer`]; what goes wrong is an empty one. Paths are left to the shell, which knows its user's habits.
-//! The line is split as a shell does it; a [`Cursor`] says which argument the word gives.
+//! The scripts that `ce completions` prints start the program with a hidden first argument. It prints an [`Answer`], which
+//! is empty after an error. Paths are left to the shell, which knows its user's habits. The line is split as a shell does
+//! it; a [`Cursor`] says which argument the word gives.
 //!
 //! Values of arguments are revisions, inputs and computations of the task, and what clap knows.
 
@@ -84,15 +84,15 @@ pub(super) fn hidden(
     Some(ExitCode::SUCCESS)
 }
 
-/// A line for the paths, one for what comes before them, and one for each candidate.
+/// A line for the paths, one for the text before them, and one for each candidate.
 fn answer_lines(Answer { lead, candidates, paths }: &Answer) -> String {
     let candidates =
         candidates.iter().map(|(text, description)| format!("{lead}{text}\t{description}\n"));
     format!("{paths}\n{lead}\n") + &candidates.collect::<String>()
 }
 
-/// The same for Bash, which takes `=` and `:` for the ends of words and replaces only the rest: of the candidates
-/// the rest, and before them a line each for what is not replaced, the beginning of a path, and the open quote.
+/// The same for Bash, which takes `=` and `:` for the ends of words and replaces only the rest: the rest of each candidate,
+/// and before them a line each for the text that is not replaced, the beginning of a path, and the open quote.
 fn for_bash(command: &Command, line: &OsStr, part: &OsStr) -> String {
     let (mut typed, quote) = split_words(line.as_bytes());
     typed.remove(0);

@@ -163,7 +163,7 @@ impl Tool for Push {
 }
 
 impl Push {
-    /// Prints what was pushed.
+    /// Prints the pushed results.
     fn tell(&self, outcome: &Pushed, url: &str, out: &mut dyn Write) -> Result<Exit, Error> {
         let told = match self.json {
             true => json_line(outcome, out),
@@ -200,7 +200,7 @@ impl Push {
 }
 
 impl Push {
-    /// Opens the storage, for writing if it can be written: what the ledger says of its calls is kept there, too.
+    /// Opens the storage, for writing if it can be written: the lines of the ledger about its calls are kept there, too.
     fn open(&self, path: &Path) -> Result<Storage, Error> {
         if self.dry_run {
             return Ok(Storage::existing(path)?);
@@ -294,7 +294,7 @@ impl Tool for Pull {
         let durability = if self.no_sync { Durability::Unsynced } else { Durability::Synced };
         let storage = Storage::inspect(&path, Unrecorded::Refuse)?;
         let absent = AbsentStorage::detect(&storage);
-        // No storage is made for what cannot be reached.
+        // No storage is made for a repository that cannot be reached.
         let branch = ResultsBranch::listed(&mirror).map_err(ResultsError::from)?;
         let storage = if self.dry_run { storage } else { storage.into_writable(durability)? };
         let storage = storage.with_cache(cache);
@@ -308,7 +308,7 @@ impl Tool for Pull {
             exchanging(&request.progress, || pull(&storage, &mirror, &branch, &request))
         };
         let is_refused = !outcome.as_ref().is_ok_and(Pulled::is_complete);
-        // What was made in vain is not remembered, and does not stay.
+        // A storage that was made in vain is not remembered, and does not stay.
         let is_in_vain = is_refused && absent.is_some();
         let is_used = !self.dry_run && !is_in_vain;
         let remembered = if is_used { remember(&storage) } else { Ok(()) };

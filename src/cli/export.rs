@@ -1,4 +1,4 @@
-//! Results for people without the storage: `ce export` makes a directory of them, `ce cite` prints what a paper needs.
+//! Results for people without the storage: `ce export` makes a directory of them, `ce cite` prints citations for a paper.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -248,7 +248,7 @@ impl ExportResults {
         Ok(package)
     }
 
-    /// Brings what is not here and can be had without executing anything, and says so.
+    /// Brings files that are not here and can be obtained without executing anything, and says so.
     fn fetch(
         &self,
         storage: &Storage,

@@ -205,12 +205,12 @@ impl Gc {
         Ok(Some(reach))
     }
 
-    /// Makes outputs away, or lists those that would be.
+    /// Makes outputs away, or lists the outputs that would be made away.
     fn make_away(&self, storage: &Storage, out: &mut dyn Write) -> Result<Exit, Error> {
         let history = History::read(storage)?.with_recipes(storage)?;
         let mut candidates = collect::evictable(storage, &history, self.since())?;
         self.warn_of_unknown(&history);
-        // What is not chosen stays, so others can be made from it again.
+        // Results that are not chosen stay, so others can be made from them again.
         candidates.retain(|it| self.chooses(it));
         if self.recomputable {
             candidates = collect::recomputable(storage, &history, candidates)?;
@@ -247,7 +247,7 @@ impl Gc {
         }
     }
 
-    /// Whether outputs of a call are among those that are to be made away.
+    /// Whether outputs of a call are among the outputs to be made away.
     fn chooses(&self, candidate: &Candidate<'_>) -> bool {
         let Record::Call(call) = candidate.record else { return false };
         (self.only.is_empty() || self.only.contains(&call.computation))
@@ -268,7 +268,7 @@ impl Gc {
         results.into_iter().map(|(entry, _)| entry).zip(texts).collect()
     }
 
-    /// Prints what was done with these results, or would be.
+    /// Prints how these results were treated, or would be.
     fn tell(
         &self,
         storage: &Storage,
@@ -299,7 +299,7 @@ impl Gc {
         Ok(Exit::Done)
     }
 
-    /// Takes candidates away; returns those that went.
+    /// Removes candidates; returns the removed ones.
     fn collect<'a>(
         storage: &Storage,
         history: &History,

@@ -14,7 +14,7 @@ use clap_mangen::Man;
 use ce_files::umask;
 use ce_report::coloured;
 
-/// Commands that one looks for together, each with what it does.
+/// Commands that belong together, each with its description.
 struct CommandGroup {
     title: &'static str,
     /// Those that most need, the most used ones first.
@@ -126,7 +126,7 @@ pub(super) fn print_help(program: Command, all: bool, command: Option<&str>) -> 
 struct CommandExamples {
     /// The command, without `ce`.
     command: &'static str,
-    /// Command lines, each with what it does.
+    /// Command lines, each with its effect.
     pub(super) lines: &'static [(&'static str, &'static str)],
     /// Commands that are often needed beside it.
     related: &'static [&'static str],
@@ -351,7 +351,7 @@ fn escaped(text: &str) -> String {
     text.replace('\\', r"\e").replace('-', r"\-")
 }
 
-/// Commands that there were, and what does the same now.
+/// Former commands, and their replacements.
 const FORMER: [(&str, &str); 3] = [
     ("forget", "ce cancel --forget"),
     ("manifest", "ce show --manifest"),
@@ -359,7 +359,7 @@ const FORMER: [(&str, &str); 3] = [
 ];
 
 /// Leaves out the tip to pass an option as a value: that is hardly ever meant. Tells where the command of `ce shell` begins
-/// if an option stands behind a word there, and what a former command is called. `words` are all arguments of the program.
+/// if an option stands behind a word there, and the new name of a former command. `words` are all arguments of the program.
 pub(super) fn put_right(error: &mut clap::Error, program: &str, words: &[String]) {
     if let Some(ContextValue::String(wrong)) = error.get(ContextKind::InvalidSubcommand)
         && let Some((_, now)) = FORMER.iter().find(|(former, _)| former == wrong)
@@ -385,7 +385,7 @@ pub(super) fn put_right(error: &mut clap::Error, program: &str, words: &[String]
     }
 }
 
-/// Whether what is wrong is in a command of `ce shell`: it is behind a word, and like no option of `ce shell`.
+/// Whether the mistake is in a command of `ce shell`: it is behind a word, and does not resemble an option of `ce shell`.
 fn is_in_command(error: &clap::Error, program: &str, words: &[String]) -> bool {
     let Some(ContextValue::String(wrong)) = error.get(ContextKind::InvalidArg) else {
         return false;
@@ -397,7 +397,7 @@ fn is_in_command(error: &clap::Error, program: &str, words: &[String]) -> bool {
         && before.into_iter().any(|word| !word.starts_with('-'))
 }
 
-/// Prints help, or what is wrong with the arguments. What these name commands no terminal.
+/// Prints help, or the mistake in the arguments. What these name commands no terminal.
 pub(super) fn print_clap(error: &clap::Error) -> io::Result<()> {
     let text = coloured(&error.render().ansi().to_string());
     if error.use_stderr() {

@@ -21,7 +21,7 @@ use ce_model::template;
 use ce_report::say;
 use ce_storage::InputSource;
 
-/// Where the results are, and what the task is given, as it was typed.
+/// The storage, and the inputs of the task, as they were typed.
 #[derive(Clone, Debug, Args)]
 pub(super) struct PathArgs {
     /// The directory that keeps all results [default: what Git's configuration has for
@@ -43,7 +43,7 @@ pub(super) struct PathArgs {
     pub(super) repositories: Vec<(String, PathBuf)>,
 }
 
-/// A storage and inputs that may be meant by what was typed.
+/// A possible reading of the arguments: a storage and inputs.
 #[derive(Debug)]
 pub(super) struct PathsCandidate {
     pub(super) storage: PathBuf,
@@ -157,7 +157,7 @@ impl PathArgs {
         Ok(given)
     }
 
-    /// The same if not all inputs are read: those that are not may be left out, all of them. The configured storage is not checked.
+    /// The same if not all inputs are read: the others may be left out, all of them. The configured storage is not checked.
     pub(super) fn resolve_read(
         &self,
         task: &Task,
@@ -340,9 +340,9 @@ pub(super) struct PointArgs {
     /// Evaluate the task for each row of a sheet, TSV or CSV with a header, or each object of JSON,
     /// whose columns or keys are inputs; - is the standard input
     ///
-    /// Objects are in an array or one after the other. A list in an object has several texts, all of which are combined with those
-    /// of its other lists. An input that an object lacks has its default. With several files, and with --each, all points are
-    /// combined.
+    /// Objects are in an array or one after the other. A list in an object has several texts; all of them are combined with
+    /// the texts of its other lists. An input that an object lacks has its default. With several files, and with --each,
+    /// all points are combined.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     points: Vec<PathBuf>,
 }

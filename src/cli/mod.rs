@@ -1,4 +1,4 @@
-//! The programs: what was typed, and what comes of it. No algorithm lives here.
+//! The programs: their arguments, and their results. No algorithm lives here.
 //!
 //! This is the only place that prints errors and decides about the end of a process.
 //!
@@ -63,9 +63,9 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-/// A program: its parsed arguments, and what it does with them.
+/// A program: its parsed arguments, and its action.
 trait Tool: Parser {
-    /// Does what was asked for, and writes to `out` what was asked for.
+    /// Performs the action, and writes its output to `out`.
     ///
     /// # Errors
     ///
@@ -213,7 +213,7 @@ pub struct Ce {
     command: Command,
 }
 
-/// The options of a command are made when it is the one that is called.
+/// The options of a command are built only when it is called.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 enum Command {

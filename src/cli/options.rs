@@ -76,7 +76,7 @@ impl TaskDir {
         Ok(Config::read(&self.task)?)
     }
 
-    /// Loads the task, and tells what is odd about it.
+    /// Loads the task, and prints warnings about it.
     pub(super) fn load(&self, program: &str, uncommitted: Uncommitted) -> Result<Task, Error> {
         // Warnings need a look at the task itself.
         let cache = Cache::of_user().filter(|_| uncommitted != Uncommitted::Warn);
@@ -166,7 +166,7 @@ pub(super) struct RunArgs {
     #[arg(long, overrides_with = "keep_going")]
     fail_fast: bool,
 
-    /// Evaluate whatever does not depend on a call that fails. This is the default
+    /// Evaluate all calls that do not depend on a failed one. This is the default
     #[arg(long, overrides_with = "fail_fast")]
     keep_going: bool,
 
@@ -318,7 +318,7 @@ pub(super) struct PastTime {
 }
 
 impl PastTime {
-    /// The time before which something is old; `None` if all is, even what a clock that is ahead has recorded.
+    /// The time before which something is old; `None` if everything is, even records from a clock that is ahead.
     pub(super) fn limit(self) -> Option<Timestamp> {
         (!self.is_now).then_some(self.time)
     }

@@ -1,5 +1,5 @@
-//! `ce report`: a page about a task, results or a whole storage. Its file is written aside, and renamed when it is complete. What is no such
-//! page is not replaced.
+//! `ce report`: a page about a task, results or a whole storage. Its file is written aside, and renamed when it is
+//! complete. Any other file is not replaced.
 
 use std::fs::{self, File};
 use std::io::{self, Write};

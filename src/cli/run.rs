@@ -41,7 +41,7 @@ use ce_storage::{Locator, ResultName, Storage, TaskVersion};
 use ce_task::load::{self, listed};
 use clap::{CommandFactory, Parser, ValueEnum};
 
-/// The name of the program in what it says.
+/// The name of the program in its messages.
 const PROGRAM: &str = "ce-run";
 
 /// Evaluate a task: compute what is missing, and print the tree with the names of all files
@@ -556,7 +556,7 @@ fn summarise_jobs(evaluation: &Evaluation, jobs: &[Option<ResultName>]) {
     }
 }
 
-/// Prints what a run that was interrupted has saved, and how it goes on.
+/// Prints which results an interrupted run has saved, and how to continue it.
 fn say_saved(evaluation: &Evaluation) {
     let storage = evaluation.storage.shown_place().display();
     let saved = match report::tally(evaluation).count(How::Executed) {
@@ -664,7 +664,7 @@ impl Explain for NotInJob {
     }
 }
 
-/// As what a run goes on in the background.
+/// The form in which a run goes on in the background.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Background {
     /// As a process of this host.
@@ -756,7 +756,7 @@ fn note_handover(storage: &Storage, log: &Path, evaluation: &Evaluation) {
     }
 }
 
-/// Sees to it that a run can be a job, and has none of the options that a job cannot have.
+/// Checks that a run can be a job, and has no options that a job cannot have.
 fn check_job(options: &RunOptions, excluded: &[(&'static str, bool)]) -> Result<(), Error> {
     match &options.place {
         Place::Here => return Err(NotInJob::Place("here").into()),

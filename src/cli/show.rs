@@ -1,4 +1,5 @@
-//! Commands that look at results: `ce show` says what made a file, `ce log` lists calls, `ce shell` looks into one.
+//! Commands that look at results: `ce show` prints the provenance of a file, `ce log` lists calls, `ce shell` opens the
+//! sandbox of one.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};

@@ -1,4 +1,4 @@
-//! `ce status`: what goes on in a storage, or waits. `ce cancel`: the end of suspended calls that is not their own.
+//! `ce status`: the running and waiting calls of a storage. `ce cancel`: the end of suspended calls that is not their own.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

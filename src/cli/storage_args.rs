@@ -131,7 +131,7 @@ impl AbsentStorage {
         Some(Self { path, similar })
     }
 
-    /// Removes what has been made there, unless something is in it. Returns whether nothing is left.
+    /// Removes the directories that were made there, unless they have entries. Returns whether nothing is left.
     pub(super) fn unmake(&self) -> bool {
         let rooms = fs::read_dir(&self.path).into_iter().flatten().flatten();
         let rooms: Vec<PathBuf> = rooms.map(|it| it.path()).collect();

@@ -1,4 +1,5 @@
-//! `ce verify`: whether the storage still holds what was put into it. `ce doctor`: whether it can keep its promises here, and a sandbox hold.
+//! `ce verify`: whether the files of the storage are still as recorded. `ce doctor`: whether it can keep its promises here,
+//! and a sandbox hold.
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};

@@ -478,7 +478,7 @@ pub struct BodyFrame {
 pub struct ShapeCount {
     /// All of them.
     pub calls: usize,
-    /// Those whose outputs are there, if that was looked up.
+    /// Calls whose outputs are there, if that was looked up.
     pub there: usize,
 }
 
@@ -609,7 +609,7 @@ pub enum ShapeState {
     Partly(u16),
 }
 
-/// The states that say what goes on with a call, and their words.
+/// The states of activity of a call, and their words.
 const ACTIVITIES: [(ShapeState, &str); 3] = [
     (ShapeState::Failed, "failed"),
     (ShapeState::Running, "running"),
@@ -647,7 +647,7 @@ pub(super) fn activities_in_words(evaluation: &Evaluation, calls: &[CallId]) -> 
     words.concat()
 }
 
-/// The word for a state that says what goes on with a call.
+/// The word for a state of activity of a call.
 pub(super) fn activity_word(state: ShapeState) -> Option<&'static str> {
     ACTIVITIES.iter().find(|(it, _)| *it == state).map(|(_, word)| *word)
 }

@@ -68,8 +68,8 @@ pub(super) fn present_part(state: Option<ShapeState>) -> Option<(f64, &'static s
     }
 }
 
-/// The states that a legend explains: absence only where something is away. What goes on with a call, its shape says
-/// in words.
+/// The states that a legend explains: absence only where something is away. The shape of a call tells its activity in
+/// words.
 pub(super) fn legend_states(shapes: &[Shape]) -> impl Iterator<Item = ShapeState> {
     let is_away = shapes.iter().any(|it| it.state == Some(ShapeState::Away));
     let away = is_away.then_some(ShapeState::Away);
@@ -103,8 +103,8 @@ const fn is_allowed(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\r' | ' '..='\u{7e}' | '\u{a0}'..='\u{fffd}' | '\u{10000}'..)
 }
 
-/// The width of a text in columns. Chinese, Japanese and Korean characters and pictograms take
-/// two, and a character that only changes the one before it is counted all the same.
+/// The width of a text in columns. Chinese, Japanese and Korean characters and pictograms take two, and a combining
+/// character is counted, too.
 pub(super) fn text_width(text: &str) -> usize {
     text.chars().map(width).sum()
 }

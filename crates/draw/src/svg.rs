@@ -231,7 +231,7 @@ fn shape(out: &mut dyn Write, frame: &ShapeBox, shape: &Shape) -> io::Result<()>
     writeln!(out, "</g>")
 }
 
-/// Writes what the colours mean.
+/// Writes the legend of colours.
 fn legend(out: &mut dyn Write, shapes: &[Shape], top: f64) -> io::Result<()> {
     writeln!(out, r#"<g font-size="{LABEL_FONT}">"#)?;
     for (at, state) in legend_states(shapes).enumerate() {

@@ -113,13 +113,13 @@ impl AuditBudget {
         Self { began: Instant::now(), limit }
     }
 
-    /// Whether a call may begin that took so long.
+    /// Whether a call of this duration may begin.
     fn allows(&self, expected: Option<Duration>) -> bool {
         fits(self.limit, self.began.elapsed(), expected)
     }
 }
 
-/// Whether a call that takes so long ends within the limit. A call of unknown duration may begin until the limit is reached.
+/// Whether a call of this duration ends within the limit. A call of unknown duration may begin until the limit is reached.
 fn fits(limit: Option<Duration>, elapsed: Duration, expected: Option<Duration>) -> bool {
     limit.is_none_or(|limit| {
         elapsed < limit && elapsed.saturating_add(expected.unwrap_or_default()) <= limit

@@ -72,7 +72,7 @@ enum Recheck<'a> {
 }
 
 impl<'a> Evaluator<'a> {
-    /// Does for a ready call what can be done at once.
+    /// Takes the steps of a ready call that need no waiting.
     pub(super) fn process_call(&self, id: CallId, grants: Grants) -> CallStep<'a> {
         let evaluation = self.evaluation;
         let storage = &*evaluation.storage;

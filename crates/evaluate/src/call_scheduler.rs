@@ -1,9 +1,9 @@
 //! The scheduler: it decides when each call begins, and hands out what there is to do.
 //!
-//! Of the ready calls whose slots and resources are free, the first one in the order of the plan begins: so a replicate
-//! of all points comes before the next one, although they wait for different calls. An execution that ends is handed to
-//! any free thread. The scheduler does not know which inputs calls wait for, or why they are executed: an evaluation
-//! counts down, and an audit does not.
+//! The first ready call in the order of the plan whose slots and resources are free begins: so a replicate of all points
+//! comes before the next one, although they wait for different calls. An execution that ends is handed to any free thread.
+//! The scheduler does not know which inputs calls wait for, or why they are executed: an evaluation counts down, and an
+//! audit does not.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};

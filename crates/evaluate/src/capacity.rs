@@ -1,8 +1,8 @@
 //! Capacity and reservations: which calls may begin with the resources that running calls leave, and which never may.
 //!
-//! The oldest waiting call has priority: resources that it lacks are kept for it, and others begin only if they use
-//! none of these. So no call waits forever, and resources that it does not need are not idle. An exclusive call takes
-//! all slots.
+//! The oldest waiting call has priority: resources that it lacks are kept for it, and other calls begin only if they need
+//! none of these resources. So no call waits forever, and resources that it does not need are not idle. An exclusive call
+//! takes all slots.
 
 use std::collections::{HashMap, VecDeque};
 use std::num::NonZeroU32;

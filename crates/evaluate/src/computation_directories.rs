@@ -189,7 +189,7 @@ impl<'a> Exports<'a> {
 
     /// Lets nothing more be executed from a directory that only this run uses. It stays until the end of the run.
     ///
-    /// So it is after each execution at whose end any process is left, also one that was there before: a call may have handed
+    /// The same holds after each execution that leaves a process, also one that was there before: a call may have handed
     /// the directory to it, as to a server that compiles for all.
     pub(super) fn abandon(&self, directory: &VerifiedPath) {
         let mut private = lock(&self.private);

@@ -199,7 +199,7 @@ impl Evaluation {
         self.outcomes.get(call.index())?.last()
     }
 
-    /// Returns how the calls ended that did, in the order of the plan.
+    /// Returns the outcomes of the calls that have ended, in the order of the plan.
     pub fn outcomes(&self) -> impl Iterator<Item = &Outcome> {
         self.outcomes.iter().filter_map(|(_, outcome)| outcome.last())
     }
@@ -577,7 +577,7 @@ impl<'e> AwaitedCalls<'e> {
         self.calls().filter_map(move |call| self.evaluation.outcome(call))
     }
 
-    /// Returns those whose outputs are away still, and that were not demanded.
+    /// Returns the calls whose outputs are still away and were not demanded.
     pub(super) fn away(self) -> Vec<CallId> {
         let mut away: Vec<CallId> = self
             .calls()

@@ -1,7 +1,7 @@
-//! The evaluator: the state that all steps of all calls share. It determines what a call needs and lacks, and why no
-//! more calls are started.
+//! The evaluator: the state that all steps of all calls share. It determines the needed and the missing inputs of a call,
+//! and why no more calls are started.
 //!
-//! A `CallStep` is the state of a call after a step: it says what comes next, and has the data that this takes.
+//! A `CallStep` is the state of a call after a step: it determines the next step, and has the data for it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

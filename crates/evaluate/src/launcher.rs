@@ -535,7 +535,7 @@ pub struct KeptDirectory {
 }
 
 impl KeptDirectory {
-    /// Makes one among the user's temporary files, and in it those outputs of a computation that are directories.
+    /// Makes a directory among the user's temporary files, and in it the output directories of a computation.
     pub fn new(computation: &Computation) -> io::Result<Self> {
         let place = std::env::temp_dir().canonicalize()?;
         let make = |path: PathBuf| DirBuilder::new().mode(0o700).create(&path).map(|()| path);

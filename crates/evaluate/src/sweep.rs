@@ -165,7 +165,7 @@ impl<'a> Gathering<'_, 'a> {
         let table = GatheredTable::new(&rows.points, &outputs, &columns, false)?;
         let numbers = table.numbers(&until.column)?.into_iter().zip(known);
         let numbers: Vec<Option<f64>> = numbers.map(|(read, known)| read.or(known)).collect();
-        // Of a column that only recorded tables have, it is not known which of several outputs it is a field of.
+        // If only recorded tables have a column, its output is unknown where there are several.
         let result = table.results().find(|(name, _)| ***name == *until.column);
         let looked: Vec<u8> = match result {
             Some((_, column)) => vec![column.output],

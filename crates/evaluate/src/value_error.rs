@@ -29,7 +29,7 @@ pub enum ValueError {
     /// Git's data cannot be read.
     #[error(transparent)]
     Git(Box<dyn std::error::Error + Send + Sync>),
-    /// The same of a tree that is a value.
+    /// A tree that is a value cannot be read either.
     #[error("the tree {name} cannot be read")]
     Unreadable {
         /// The tree, as the task names it.

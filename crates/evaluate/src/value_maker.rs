@@ -157,7 +157,7 @@ impl ValueMaker<'_> {
         Ok(DerivedValue::File(self.input(&source)?))
     }
 
-    /// Finds a member of a directory; `None` if that is not known, and may never be.
+    /// Finds a member of a directory; `None` if the directory is unknown, and may stay so.
     fn member(&self, from: Source, path: &MemberPath) -> Option<Result<Input, ValueError>> {
         let directory = match from {
             // In a dry run, an input is not stored.

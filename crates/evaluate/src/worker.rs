@@ -51,7 +51,7 @@ pub struct Worker<'a> {
     pub exports: &'a Exports<'a>,
     /// For whom it works, and how long.
     pub rules: WorkerRules,
-    /// The keys of those whose calls it executes: its own comes first.
+    /// The keys of the users whose calls it executes: its own comes first.
     pub keys: Arc<[SecretKey]>,
     /// Receives events, in the thread where they happen.
     pub observe: &'a (dyn Fn(WorkerEvent<'_>) + Sync),
@@ -559,7 +559,7 @@ fn is_known(done: &Mutex<HashSet<Blake3>>, code: &Blake3) -> bool {
 /// For whom a worker works, and how long.
 #[derive(Clone, Debug)]
 pub struct WorkerRules {
-    /// The user ids of those whose calls it executes.
+    /// The user ids of the users whose calls it executes.
     pub users: Vec<u32>,
     /// The time without a ticket after which it ends.
     pub idle: Duration,
@@ -592,7 +592,7 @@ impl WorkerTime {
         self.left().is_some_and(|left| left.is_zero())
     }
 
-    /// Whether a call may begin now: one that says how long it takes if that is left, any other in the first half.
+    /// Whether a call may begin now: a call with a time limit if that much time is left, any other in the first half.
     pub(super) fn suffices_for(&self, resources: &Resources) -> bool {
         let Some((life, left)) = self.life.zip(self.left()) else { return true };
         left >= resources.time.unwrap_or(life / 2)

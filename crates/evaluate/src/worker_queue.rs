@@ -318,7 +318,7 @@ impl QueueWatch {
         drop(self.storage.runs().queue().drop_claim(claim));
         let mut state = self.lock();
         let Some(open) = state.tickets.get_mut(&claim.ticket) else { return };
-        // Whichever of its calls the worker died of: each is executed alone from now on.
+        // The call that killed the worker is unknown: each of its calls is executed alone from now on.
         open.deaths += u32::from(open.ticket.resources.exclusive);
         open.ticket.resources.exclusive = true;
         open.is_begun = false;

@@ -283,8 +283,8 @@ pub(super) struct Evidence {
 }
 
 impl Evidence {
-    /// Lists the files of the ledger, and reads them if that is wanted. What does not belong to its name, or cannot be understood, is left
-    /// out.
+    /// Lists the files of the ledger, and reads them if that is wanted. Files that do not match their names, or cannot be
+    /// parsed, are left out.
     pub(super) fn collect(
         mirror: &Mirror,
         finder: &mut Finder<'_>,
@@ -508,7 +508,7 @@ mod tests {
             // The first statement is unsigned, so its kind does not count. An earlier program has written no kind.
             (unsigned, Some(&arm), Some(&same)),
             (here.clone(), None, Some(&same)),
-            // Of alice, this is the second kind.
+            // This is the second kind of host of alice.
             (alice(), Some(&intel), Some(&same)),
         ];
         let expected = ("3 of 3 on 2 of 2 kinds".into(), "x86_64-v3-amd, x86_64-v4-intel".into());

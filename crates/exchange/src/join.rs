@@ -24,8 +24,8 @@ pub(super) struct Joined {
 
 /// Joins two trees. The first one has precedence.
 ///
-/// All records of a result that differ stand in `differs/`, also the one that has the place. So the set of records is the
-/// same in whichever order trees join. Of the one that has lost the place, nothing else is in the union.
+/// All differing records of a result stand in `differs/`, also the record in its place. So the set of records is the same
+/// for any order of joins. Nothing else of a record that lost its place is in the union.
 pub(super) fn join(
     mirror: &Mirror,
     first: &ObjectId,
@@ -174,14 +174,14 @@ pub(super) struct Conflict {
     pub(super) ids: [ObjectId; 2],
 }
 
-/// The comparison of the other record with the one in the place.
+/// The comparison of the other record with the record in its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RecordComparison {
     /// It has the same outputs.
     Equal,
     /// It has the same outputs, and an isolated execution has made them, which serves more commits.
     Better,
-    /// It has other outputs. The outputs of the one in the place are revoked, and its own are not.
+    /// It has other outputs. The outputs of the record in the place are revoked, and its own are not.
     Supersedes,
     /// It has other outputs, or one of the two is not a record.
     Differs,
@@ -192,7 +192,7 @@ pub(super) enum RecordComparison {
 pub(super) struct SettledConflict {
     /// The conflict.
     pub(super) conflict: Conflict,
-    /// The comparison of the other record with the one in the place.
+    /// The comparison of the other record with the record in its place.
     pub(super) comparison: RecordComparison,
     /// The paths of files that only the losing record gives a meaning: the record, its log, and outputs that the other
     /// one does not have.

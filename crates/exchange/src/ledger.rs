@@ -108,7 +108,8 @@ pub fn call_identity(record: &CallRecord) -> Blake3 {
     Blake3::hash_bytes(&json(&CallIdentity { computation, tree, inputs }))
 }
 
-/// Writes evidence of audits into the ledger of a storage. `by` is how the one who executed the calls wants to be called.
+/// Writes evidence of audits into the ledger of a storage. `by` is the name under which the executor of the calls wants to
+/// appear.
 pub fn record_audits(
     storage: &Storage,
     findings: &[AuditFinding],
@@ -146,7 +147,7 @@ pub(super) struct LedgerWriter {
 }
 
 impl LedgerWriter {
-    /// Without lines. `by` is how the one who executed the calls wants to be called.
+    /// Without lines. `by` is the name under which the executor of the calls wants to appear.
     pub(super) fn new(reason: LedgerReason, by: Option<&str>) -> Self {
         let mut header = json(&LedgerHeader { ledger: VERSION, by: by.map(str::to_owned), reason });
         header.push(b'\n');

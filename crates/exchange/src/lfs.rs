@@ -1,8 +1,8 @@
 //! Large results: a results repository with the setting `lfs SIZE` has values above that size as Git LFS objects, and pointers to
 //! them in `large/`. In their places they are away, so a program that does not know pointers sees them as known and not here.
 //!
-//! An object is in its store before any reference leads to its pointer: here by a copy that was hashed, elsewhere by the server's word
-//! when it is asked again. What comes back is compared with the record, in a clone by `fetch`.
+//! An object is in its store before any reference leads to its pointer: here by a copy that was hashed, elsewhere by the
+//! server's word when it is asked again. Received objects are compared with the record, in a clone by `fetch`.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
@@ -63,7 +63,7 @@ pub(super) fn at_once(sizes: impl Iterator<Item = u64>) -> usize {
     sizes.enumerate().map_while(fits).count()
 }
 
-/// The age of a rest in a store from which on it is one of a push that was killed.
+/// A leftover in a store of at least this age belongs to a push that was killed.
 const OLD: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The files at the top of a repository whose values above a size are objects: with the line for `large/`, `git lfs` knows the
@@ -110,7 +110,7 @@ pub(super) fn without_settings(
     Ok(tree)
 }
 
-/// Reads the size from which on values are objects in a repository; `None` if no values are. A line that this program
+/// Reads the least size of values that become objects in a repository; `None` if no values do. A line that this program
 /// could have written may be wrong if it is replaced.
 pub(super) fn setting(
     mirror: &Mirror,
@@ -251,8 +251,9 @@ impl LargeUploads {
     /// The values whose objects the store of the repository has lost. Only a store on this host is looked into: a
     /// server would have to be asked for all of them at each push.
     ///
-    /// An object on which new results rely is read, and compared with its pointer, which takes less than the copy that they would need
-    /// otherwise: about a second for a GiB. Of the others, the size has to do, or each push would read the whole store.
+    /// An object on which new results rely is read, and compared with its pointer, which takes less than the copy that they
+    /// would need otherwise: about a second for a GiB. Only the size of the others is compared, or each push would read the
+    /// whole store.
     pub(super) fn lost<'f>(
         &self,
         storage: &Storage,
@@ -506,7 +507,7 @@ impl Temporary {
     }
 }
 
-/// Makes a directory with those above it, for whom a shared repository is for.
+/// Makes a directory and its parents, with the permissions of a shared repository.
 fn make_dirs(dir: &Path, shared: u32) -> Result<(), ResultsError> {
     if dir.is_dir() {
         return Ok(());

@@ -161,7 +161,8 @@ fn publish(
     Ok(())
 }
 
-/// Stores the literals of a job, and those outputs that no call has made. Returns false if one of the latter is not as recorded.
+/// Stores the literals of a job, and the outputs that no call has made. Returns false if one of the latter is not as
+/// recorded.
 fn import_files(storage: &Storage, mirror: &Mirror, job: &NewResult) -> Result<bool, ResultsError> {
     let importer = storage.importer();
     for (found, contents) in job.files.iter().zip(job.contents(mirror)?) {
@@ -324,7 +325,7 @@ struct SizeLimits {
 pub struct Pulled {
     /// The number of calls that were new.
     pub calls: usize,
-    /// The number of those calls whose outputs stay there.
+    /// The number of calls whose outputs stay there.
     pub away: usize,
     /// The number of jobs that were new.
     pub jobs: usize,
@@ -563,7 +564,7 @@ fn is_here(
     Ok(Some(id.as_ref() == Some(record)))
 }
 
-/// Reads those candidates that are new.
+/// Reads the new candidates.
 fn new_results(
     candidates: Vec<PullCandidate>,
     storage: &Storage,
@@ -621,7 +622,7 @@ fn is_of_directory(entry: &Entry, file: &str) -> bool {
     matches!(entry, Entry::Table(_)) && split_member(file).0 != entry.file(0)
 }
 
-/// Finds those outputs of a job that are task inputs by their names, as far as the repository has them in Git.
+/// Finds the outputs of a job whose names are names of task inputs, as far as the repository has them in Git.
 fn own_outputs(
     finder: &mut Finder<'_>,
     job: &Entry,

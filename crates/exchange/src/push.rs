@@ -158,7 +158,7 @@ fn revocation_of(
     let Some(outputs) = shared.or(own) else { return Ok(None) };
     let revoked =
         RevocationRecord { revoked: RevocationRecord::FORMAT, outputs, reason: reason.to_owned() };
-    // Nothing in it cannot be written as JSON.
+    // All its fields can be written as JSON.
     let mut text = serde_json::to_vec(&revoked).unwrap_or_default();
     text.push(b'\n');
     Ok(Some(Revocation { entry: entry.clone(), record: revoked, text }))

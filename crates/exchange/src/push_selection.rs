@@ -61,7 +61,7 @@ pub(super) struct Selection<'a> {
 }
 
 impl<'a> Selection<'a> {
-    /// Chooses those results that the repository does not have, and writes their files.
+    /// Chooses the results that the repository does not have, and writes their files.
     pub(super) fn from_storage(
         storage: &'a Storage,
         mirror: &'a Mirror,
@@ -326,8 +326,8 @@ impl<'a> Selection<'a> {
         Ok(false)
     }
 
-    /// Makes objects of the large values that the repository does not have, of those results that are pushed, or has lost. Returns whether
-    /// there are any.
+    /// Makes objects of the large values of pushed results that the repository lacks or has lost. Returns whether there are
+    /// any.
     fn stage_large(
         &mut self,
         there: &mut Finder<'_>,

@@ -18,7 +18,7 @@ pub struct PushRequest {
     pub limit: Option<u64>,
     /// The size above which outputs are to be Git LFS objects in this repository from now on; `None` if that stays as it is.
     pub lfs: Option<u64>,
-    /// The name that the one who pushes wants to have in the ledger.
+    /// The name under which the pushing user appears in the ledger.
     pub by: Option<String>,
     /// Whether the ledger attests all calls that were executed here, also calls that the repository has already.
     pub attest: bool,
@@ -57,7 +57,7 @@ pub enum PushedLogs {
 pub struct Pushed {
     /// The number of calls that were new.
     pub calls: usize,
-    /// The number of those calls with outputs that stay here: these are too large, or away here, too.
+    /// The number of calls whose outputs stay here, because they are too large, or away here, too.
     pub away: usize,
     /// The number of jobs that were new.
     pub jobs: usize,

@@ -158,7 +158,7 @@ pub(super) struct SecretScan<'a> {
     secrets: &'a Secrets,
     /// The end of the scanned bytes, in which a secret may begin, and the bytes that are not scanned yet.
     window: Vec<u8>,
-    /// Whether something was before the window: its first byte only says what stands there.
+    /// Whether bytes came before the window: then its first byte is the last one of these.
     goes_on: bool,
     /// The file of a directory that it is in: a path with a slash before it, or nothing.
     member: String,
@@ -189,7 +189,7 @@ impl<'a> SecretScan<'a> {
         if self.window.len() >= WINDOW {
             self.look();
             let longest = self.secrets.values.keys().map(Vec::len).max().unwrap_or_default();
-            // One more byte says what stands before a token.
+            // One more byte shows the character before a token.
             let kept = longest.max(LONGEST) + 1;
             self.window.drain(..self.window.len().saturating_sub(kept));
             self.goes_on = true;

@@ -37,7 +37,7 @@ static IGNORED: OnceLock<u64> = OnceLock::new();
 ///
 /// A file that may not become larger (`ulimit -f`) is an error of a write, and does not kill this process.
 pub fn reset_signals() {
-    // Neither can fail for a signal that there is.
+    // Both calls succeed for any existing signal.
     let _unblocked = SigSet::empty().thread_set_mask();
     // Processes that it starts have the default action again.
     let _caught = flag::register(SIGXFSZ, Arc::default());

@@ -1,5 +1,5 @@
-//! Directories that are written for people: pages, packages, new tasks. All that is written lies beneath one open directory, and is reached
-//! through no symbolic link. Nothing that is there is written over.
+//! Directories that are written for people: pages, packages, new tasks. All that is written lies beneath one open
+//! directory, and is reached through no symbolic link. Existing files are never overwritten.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Permissions};

@@ -1,7 +1,8 @@
 //! Opening a file without waiting for the other end of a FIFO, although another program may hold a lease on it.
 //!
-//! Opening a file breaks a lease (`F_SETLEASE`): its holder is told, and has 45 s to give it back, unless `/proc/sys/fs/lease-break-time`
-//! says otherwise. An open that does not wait fails with `EWOULDBLOCK` meanwhile. That says nothing of the file.
+//! Opening a file breaks a lease (`F_SETLEASE`): its holder is told, and has 45 s to give it back, unless
+//! `/proc/sys/fs/lease-break-time` says otherwise. An open that does not wait fails with `EWOULDBLOCK` meanwhile. The error
+//! does not describe the file itself.
 
 use std::io;
 use std::thread;

@@ -1,9 +1,9 @@
 //! The user's umask, which this program applies itself.
 //!
 //! In a storage that a group shares, a new file has the group's rights from its first moment, whatever the umask is:
-//! another user may need it at once. So the umask of the process is 0, and whoever makes a file gives its mode:
-//! [`for_user`] where the umask decides, a private one, or the mode of a storage ([`exact`]). Other programs, and
-//! libraries that make files, get the umask of the user ([`as_user`]).
+//! another user may need it at once. So the umask of the process is 0, and each creation of a file gives its mode:
+//! [`for_user`] where the umask decides, a private one, or the mode of a storage ([`exact`]). Other programs, and libraries
+//! that make files, get the umask of the user ([`as_user`]).
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -54,7 +54,8 @@ pub fn exact<T>(mode: u32, make: impl FnOnce() -> T) -> T {
     make()
 }
 
-/// Starts a process, or calls what makes files by itself, with the umask of the user. Nothing within may need an [`exact`] mode.
+/// Runs a function with the umask of the user: one that starts a process, or creates files by itself. The function must not
+/// need an [`exact`] mode.
 pub fn as_user<T>(act: impl FnOnce() -> T) -> T {
     if TAKEN.get().is_none() {
         return act();

@@ -1,7 +1,7 @@
 //! Starting the user's `git`: no other place does.
 //!
-//! By itself, `git` fetches what a partial clone has left out, runs hooks, starts a monitor of the work tree, takes
-//! locks, and asks for passwords. Our commands do none of this, and start no further processes.
+//! By itself, `git` fetches objects that a partial clone lacks, runs hooks, starts a monitor of the work tree, takes locks,
+//! and asks for passwords. Our commands do not, and start no further processes.
 
 use ce_files::child_pipes::ChildPipes;
 use ce_files::umask;
@@ -81,7 +81,7 @@ pub(super) enum GitReach {
     Remote,
 }
 
-/// Whether `git` and the programs that it starts may ask the user for passwords and the like.
+/// Whether `git` and the programs that it starts may ask the user for passwords or other credentials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prompts {
     /// They may not: a command that needs a password fails.
@@ -117,8 +117,8 @@ pub(super) fn git(reach: GitReach, prompts: Prompts) -> Command {
     git
 }
 
-/// Keeps the ssh that a `git` starts from asking. `configured` is the command that Git's configuration has for it. Of other
-/// programs than OpenSSH's, the options are not known.
+/// Keeps the ssh that a `git` starts from asking. `configured` is the command that Git's configuration has for it. The
+/// options of other programs than OpenSSH's are unknown.
 pub(super) fn silence_ssh(git: &mut Command, configured: Option<&str>) {
     let given = env::var("GIT_SSH_COMMAND").ok();
     let ssh = match given.as_deref().or(configured) {
@@ -180,7 +180,7 @@ pub(crate) fn output_until(
     };
     let is_flooded = pipes.is_flooded();
     let [stdout, stderr] = mem::take(&mut pipes.printed);
-    // Whoever still prints has no reader any more.
+    // A process that still prints has no reader any more.
     drop(pipes);
     let status = child.wait()?;
     read?;

@@ -50,7 +50,7 @@ pub struct Snapshot {
     same: SameDirectories,
 }
 
-/// The number of trees kept in memory, besides those above the current one.
+/// The number of trees kept in memory, besides the parents of the current one.
 const TREES: usize = 4096;
 
 /// The greatest size of a file that is kept in memory, in bytes.

@@ -299,8 +299,8 @@ impl Config {
         }
     }
 
-    /// The file of those whose results are taken, as ssh has it: `compeval.signers`. A relative path begins at the top of the work
-    /// tree, `~/` at the user's home.
+    /// The file of the signers whose results are taken, as ssh has it: `compeval.signers`. A relative path begins at the
+    /// top of the work tree, `~/` at the user's home.
     pub fn signers(&self) -> Result<Option<PathBuf>, ConfigError> {
         let Some(value) = self.value("signers") else { return Ok(None) };
         match self.repository.config_snapshot().trusted_path("compeval.signers") {

@@ -252,7 +252,8 @@ impl Draft {
         Ok(false)
     }
 
-    /// Looks at what stands at a path, without following a link. `None` if nothing does, or if a directory on the way is a link.
+    /// Looks at the entry at a path, without following a link. `None` if nothing does, or if a directory on the way is a
+    /// link.
     fn look(&self, path: &Path) -> io::Result<Option<Metadata>> {
         let mut reached = self.reached.borrow_mut();
         let above = path.ancestors().skip(1).filter(|it| !it.as_os_str().is_empty());

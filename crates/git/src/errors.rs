@@ -72,7 +72,7 @@ impl Explain for UnreadableRepository {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SnapshotError {
-    /// No commit is called so.
+    /// No commit has this name.
     #[error("there is no commit {rev} in {}", repository.display())]
     Revision {
         /// The revision.
@@ -129,7 +129,7 @@ pub enum SnapshotError {
 }
 
 impl SnapshotError {
-    /// What stands in the place of a directory, in words that a place follows.
+    /// The entry in the place of a directory, in words that a place follows.
     pub fn of_directory(&self) -> String {
         match self {
             Self::NotADirectory => "is a file".to_owned(),

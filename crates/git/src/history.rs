@@ -133,7 +133,7 @@ struct LogRange<'a> {
     pub(super) old: Option<ObjectId>,
     /// The newest commit.
     pub(super) new: ObjectId,
-    /// Of merges, only the first parent is followed.
+    /// Only the first parent of a merge is followed.
     first_parent: bool,
     /// Only commits that touched this path, relative to the top of the repository.
     pub(super) path: Option<&'a Path>,
@@ -152,7 +152,7 @@ struct LogWalk<'a> {
     cut: HashSet<ObjectId>,
     /// The object at the path, for each commit that was looked at.
     known: HashMap<ObjectId, Option<FileEntry>>,
-    /// The commits that come next. Of commits of the same age, the one that was met first comes first.
+    /// The commits that come next. Among commits of the same age, the one that was met first comes first.
     waiting: BinaryHeap<(i64, Reverse<usize>, ObjectId)>,
     seen: HashSet<ObjectId>,
 }
@@ -294,7 +294,7 @@ pub struct CommitFilter {
     pub after: Option<String>,
     /// The newest commit, as a revision.
     pub until: String,
-    /// Of merges, only the first parent is followed.
+    /// Only the first parent of a merge is followed.
     pub first_parent: bool,
     /// Only commits that touched this path, relative to the top of the repository. If a merge took everything
     /// from one side, the other side is left out, as by Git.
@@ -315,7 +315,7 @@ pub enum CommitHistoryError {
     /// The repository cannot be read.
     #[error(transparent)]
     Repository(#[from] UnreadableRepository),
-    /// No commit is called so.
+    /// No commit has this name.
     #[error("the repository {} has no commit {rev}", repository.display())]
     Revision {
         /// The revision.
@@ -368,8 +368,8 @@ impl CommitHistory {
         Ok(Self { place: dir.to_owned(), repository })
     }
 
-    /// Returns the commits in the order of `git log`: from the newest one on to parents. Of the waiting commits, the
-    /// one with the latest date comes first. They end early when the flag becomes true.
+    /// Returns the commits in the order of `git log`: from the newest one on to parents. The waiting commit with the latest
+    /// date comes first. They end early when the flag becomes true.
     ///
     /// # Errors
     ///

@@ -128,7 +128,7 @@ impl Snapshot {
                 match kind {
                     EntryKind::Tree => steps.push(self.child(&step, name)?),
                     EntryKind::Commit => match self.child(&step, name) {
-                        // Whoever reads it reports that.
+                        // The reader of the file reports that.
                         Err(SnapshotError::NotCloned { .. }) => {}
                         submodule => steps.push(submodule?),
                     },

@@ -138,7 +138,7 @@ impl Mirror {
         &self.url
     }
 
-    /// Lists references of the other repository: the ones that match a pattern, and `HEAD` if it points to one.
+    /// Lists references of the other repository: references that match a pattern, and `HEAD` if it points to one.
     pub fn list(&self, patterns: &[&str]) -> Result<Vec<RemoteRef>, MirrorError> {
         let args = [&["ls-remote", "--quiet", REMOTE], patterns].concat();
         let output = self.git("ls-remote", GitReach::Remote, &args, &[])?;
@@ -171,7 +171,7 @@ impl Mirror {
         Err(MirrorError::Shallow { url: self.url.clone(), border })
     }
 
-    /// Fetches those files that are not here yet, many at once.
+    /// Fetches the files that are not here yet, many at once.
     pub fn fetch_files(&self, ids: &[ObjectId]) -> Result<(), MirrorError> {
         let fixed = ["-c", "fetch.negotiationAlgorithm=noop", "fetch", "--quiet", "--no-tags"];
         let rest = ["--no-write-fetch-head", "--stdin", REMOTE];

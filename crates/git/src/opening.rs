@@ -142,7 +142,7 @@ fn is_own(path: &Path, repository: &Repository) -> bool {
     places.into_iter().flatten().all(|it| is_path_owned_by_current_user(it).unwrap_or(false))
 }
 
-/// Whether `safe.directory` names a repository. Of its own configuration that does not count.
+/// Whether `safe.directory` names a repository. Its own configuration does not count for that.
 fn is_safe(path: &Path, repository: &Repository) -> bool {
     let Ok(place) = path.canonicalize() else { return false };
     let config = repository.config_snapshot();

@@ -106,7 +106,7 @@ impl<'a> PackWriter<'a> {
         object_id(self.sorted_tree(refs)?)
     }
 
-    /// Writes a directory whose entries have any order. Of entries with the same name, the last one counts. Returns its
+    /// Writes a directory whose entries have any order. The last of several entries with the same name counts. Returns its
     /// id.
     fn sorted_tree(&mut self, mut entries: Vec<EntryRef<'_>>) -> GitResult<ObjectId> {
         entries.reverse();
@@ -221,7 +221,7 @@ impl BlobHash {
     }
 }
 
-/// New files with their paths, in directories. No path leads through another one.
+/// New files with their paths, in directories. No path is a directory of another one.
 #[derive(Debug, Default)]
 pub struct UnwrittenTree {
     directories: BTreeMap<Box<str>, Self>,

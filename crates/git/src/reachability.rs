@@ -1,8 +1,8 @@
 //! The commits that repositories can still reach: every one that a branch, a tag or a HEAD leads
 //! to, and every commit of a submodule that one of them records.
 //!
-//! It is for deciding what may go, so what cannot be known is an error, never an omission. A workflow that cannot be read is neither: it
-//! can use nothing, and its words are kept for a version that may read it.
+//! It decides which results may be deleted, so unknown facts are errors, never omissions. A workflow that cannot be read is
+//! neither: it can use nothing, and its words are kept for a version that may read it.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
@@ -216,7 +216,7 @@ impl ReachableSet {
         tell: &mut dyn FnMut(&[u8]),
     ) -> GitResult<()> {
         for id in &self.blobs {
-            // Of a submodule that is not cloned, or in another repository.
+            // A commit of a submodule that is not cloned, or in another repository.
             let Some(repository) = repositories.repository_of(*id)? else { continue };
             let size = repository.find_header(*id)?.size();
             if sizes.contains(&size) || POINTER_SIZES.contains(&size) {

@@ -80,7 +80,7 @@ pub enum SourceError {
         /// Its path in the task.
         name: String,
     },
-    /// No commit is called so.
+    /// No commit has this name.
     #[error("the repository {name} at {} has no commit {rev}", path.display())]
     Revision {
         /// The name of the repository.
@@ -101,7 +101,7 @@ pub enum SourceError {
         commit: String,
         /// The path.
         path: String,
-        /// What stands there.
+        /// The entry that stands there.
         fault: Box<SnapshotError>,
     },
     /// Git's data could not be read.

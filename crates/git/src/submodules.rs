@@ -44,7 +44,7 @@ impl Repositories {
         Ok(self.submodules.get_or_init(|| found))
     }
 
-    /// Whichever repository has an object.
+    /// The repository that has an object, if any.
     pub(super) fn repository_of(&self, id: ObjectId) -> GitResult<Option<&Repository>> {
         let known = [&self.task].into_iter().chain(&self.nested);
         if let Some(found) = known.into_iter().find(|repository| repository.has_object(id)) {

@@ -229,7 +229,7 @@ fn draft(snapshot: &Snapshot, dir: &Path, tree: &digest::ObjectId) -> GitResult<
 /// The number of files that a thread reads before it looks for more.
 const PART: usize = 64;
 
-/// Passes those files to a function that no other thread has begun with.
+/// Passes the files that no other thread has begun to a function.
 fn tell_parts(
     repositories: &Repositories,
     files: &[(PathBuf, FileEntry)],
@@ -244,7 +244,7 @@ fn tell_parts(
     Ok(())
 }
 
-/// The size from which on a file cannot be in a Git tree: 4 GiB.
+/// The least size of a file that cannot be in a Git tree: 4 GiB.
 const TOO_LARGE: u64 = 1 << 32;
 
 /// Returns the Git tree that a directory has as it stands, by the hash of `like`. `None` if something in it can be in no

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
-/// A URL without what may be a password: a user, a query and a fragment.
+/// A URL without the parts that may hold a password: a user, a query and a fragment.
 pub(super) fn without_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let rest = rest.split(['?', '#']).next().unwrap_or(rest);

@@ -80,7 +80,7 @@ impl WorkflowUses {
         }
     }
 
-    /// Adds the value of a node, unless it cannot be one. That of a text is its contents.
+    /// Adds the value of a node, unless it cannot be one. The place of a text is its contents.
     pub(crate) fn add_value(&mut self, workflow: &mut WorkflowUse, kind: NodeKind, value: &str) {
         let Ok(value) = kind.value(value) else { return };
         match kind {
@@ -158,7 +158,7 @@ impl WorkflowUses {
     }
 }
 
-/// The words of a text that cannot be parsed: what stands between white space, quotes, brackets and the like.
+/// The words of a text that cannot be parsed: the parts between white space, quotes, brackets and similar characters.
 pub(crate) fn words(contents: &[u8]) -> impl Iterator<Item = &str> {
     let is_end = |byte: &u8| {
         byte.is_ascii_whitespace() || byte.is_ascii_control() || b"'\"`()[]<>,;=".contains(byte)
@@ -167,7 +167,7 @@ pub(crate) fn words(contents: &[u8]) -> impl Iterator<Item = &str> {
     words.filter(|word| word.contains('/'))
 }
 
-/// The levels in a file of factors, in whatever form: its lines, and their cells.
+/// The levels in a file of factors in any form: its lines, and their cells.
 pub(crate) fn levels(contents: &str) -> impl Iterator<Item = &str> {
     let lines = contents.trim_start_matches('\u{feff}').lines();
     let cells = lines.flat_map(|line| std::iter::once(line.trim()).chain(line.split('\t')));

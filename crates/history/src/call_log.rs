@@ -78,9 +78,9 @@ const BATCH: usize = 1024;
 /// A selection of calls by conditions, which must all hold.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter {
-    /// Of this computation.
+    /// Only calls of this computation.
     pub computation: Option<String>,
-    /// Of a commit or version that begins with this.
+    /// Only calls of a commit or version that begins with this.
     pub commit: Option<String>,
     /// Failed ones only.
     pub failed: bool,
@@ -395,7 +395,7 @@ impl OriginalExecution {
     /// Finds the execution that made a call's outputs.
     pub fn find(storage: &Storage, record: &CallRecord) -> Self {
         let taken_over = TakenOver::find(storage, record);
-        // Of a result from elsewhere, the record says when it came here.
+        // The record of a result from elsewhere says when it came here.
         let recorded =
             record.recorded.as_ref().filter(|_| !matches!(record.origin, Origin::Shared(_)));
         // A take-over copies the execution from the record, except the host.

@@ -74,7 +74,7 @@ impl History {
     ///
     /// # Errors
     ///
-    /// Fails if the recipe of a table cannot be read. Of a damaged one the points before the damage are known.
+    /// Fails if the recipe of a table cannot be read. The points before the damage of a damaged recipe are known.
     pub fn roles(
         &self,
         storage: &Storage,
@@ -261,7 +261,7 @@ pub(super) fn levels(
     Ok(levels.collect())
 }
 
-/// The texts that the points have for a name at which a call is.
+/// The texts of a name at the points of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LevelSet {
     None,

@@ -238,8 +238,8 @@ impl History {
 
     /// Returns everything that a file was made from, each result before its inputs.
     ///
-    /// The inputs of a result are listed once, at its first occurrence. Of a table, the first
-    /// [`LISTED`](Self::LISTED) different outputs are its inputs.
+    /// The inputs of a result are listed once, at its first occurrence. The first [`LISTED`](Self::LISTED) different
+    /// outputs of a table are its inputs.
     pub fn ancestry<'a>(
         &'a self,
         storage: &Storage,
@@ -268,8 +268,8 @@ impl History {
         Ok(ancestry)
     }
 
-    /// Returns the direct ancestors of a file's result, in order: the inputs of a call, the output of a call that a job's output
-    /// is. Of a table, the first [`LISTED`](Self::LISTED) outputs.
+    /// Returns the direct ancestors of a file's result, in order: the inputs of a call, the output of a call that a job's
+    /// output is. The first [`LISTED`](Self::LISTED) outputs of a table.
     pub fn parents<'a>(
         &'a self,
         storage: &Storage,
@@ -463,7 +463,8 @@ impl History {
     }
 }
 
-/// Returns why a file of this name in the storage has no record, if that is known. What cannot be read is not known.
+/// Returns why a file of this name in the storage has no record, if that is known. Unreadable records are treated as
+/// absent.
 fn why_absent(storage: &Storage, name: &str, file: &str) -> Option<HistoryError> {
     let file = file.to_owned();
     let call = ResultName::of_suspended(name).or_else(|| ResultName::of_call_file(name));
@@ -536,7 +537,7 @@ pub enum HistoryError {
     Calls {
         /// The requested digits.
         digits: String,
-        /// The short names of those calls.
+        /// The short names of the calls.
         found: Vec<String>,
     },
     /// Several calls have this name.
@@ -544,7 +545,7 @@ pub enum HistoryError {
     CallsOf {
         /// The requested name: a computation's name, or a label.
         text: String,
-        /// The short names of those calls, with the texts that they read.
+        /// The short names of the calls, with the texts that they read.
         found: Vec<String>,
     },
     /// A label has a computation that other labels have, too, so a call of that may be theirs.
@@ -565,7 +566,7 @@ pub enum HistoryError {
     Ambiguous {
         /// The requested digits.
         digits: String,
-        /// The SHA-1 of those contents.
+        /// The SHA-1 of the contents.
         found: Vec<String>,
     },
 }

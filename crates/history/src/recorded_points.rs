@@ -113,7 +113,7 @@ impl History {
     }
 }
 
-/// The points of a table at which a call is.
+/// The points of a table that rest on a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PointsInTable {
     /// The short name of the table.
@@ -169,12 +169,12 @@ impl History {
     /// The largest number of points of a table that are listed.
     pub const POINTS: usize = 3;
 
-    /// Returns the points at which a call is, for each table that has one: it has made their outputs, or is among the
-    /// origins of these. The newest table comes first. Empty if the subject is not a call.
+    /// Returns the points that rest on a call, for each table that has one: the call has made their outputs, or is among
+    /// the origins of these. The newest table comes first. Empty if the subject is not a call.
     ///
     /// # Errors
     ///
-    /// Fails if a recipe cannot be read. Of a damaged one the points before the damage are found.
+    /// Fails if a recipe cannot be read. The points before the damage of a damaged recipe are found.
     pub fn points(
         &self,
         storage: &Storage,
@@ -386,8 +386,8 @@ pub(super) struct TextsOfCalls {
 }
 
 impl TextsOfCalls {
-    /// Reads what may be a text of the inputs of calls. Each call comes with whether it is from another storage: its levels may
-    /// be no task inputs here, and then a table may have their texts.
+    /// Reads the contents that may be texts of inputs of calls. Each call comes with whether it is from another storage:
+    /// its levels may be no task inputs here, and then a table may have their texts.
     pub(super) fn read<'a>(
         storage: &Storage,
         calls: impl Iterator<Item = (&'a [Option<Digest>], bool)>,

@@ -1,5 +1,5 @@
-//! The declaration of a computation in one file: comments such as `#CE inputs a b` before the first line of its code. They say what
-//! the files beside the `exec` of a directory say.
+//! The declaration of a computation in one file: comments such as `#CE inputs a b` before the first line of its code. They
+//! have the meaning of the files beside the `exec` of a directory.
 
 use std::str;
 
@@ -170,7 +170,7 @@ impl Declaration {
         Some(self.file(file)?.into_iter().map(|(_, name)| name).collect())
     }
 
-    /// Adds what a line says behind `CE`.
+    /// Adds the declaration that a line has behind `CE`.
     fn add(&mut self, number: usize, text: &str) -> Result<(), DeclarationError> {
         let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
         let (word, rest) = (Word::parse(word)?, rest.trim());
@@ -193,7 +193,7 @@ pub fn sign(contents: &[u8]) -> Option<&'static str> {
     lines.map(<[u8]>::trim_ascii).find_map(declared).map(|(sign, _)| sign)
 }
 
-/// The sign before `CE` and what stands behind it, if a line is of a declaration.
+/// The sign before `CE` and the text behind it, if a line belongs to a declaration.
 fn declared(line: &[u8]) -> Option<(&'static str, &[u8])> {
     SIGNS.into_iter().find_map(|sign| {
         let text = line.strip_prefix(sign.as_bytes())?.strip_prefix(b"CE")?;

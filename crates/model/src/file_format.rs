@@ -28,7 +28,7 @@ const PICTURES: [(&[u8], &str); 5] = [
     (b"RIFF", "image/webp"),
 ];
 
-/// Suffixes of names, and the types of such files. Of the suffixes of a type, the usual one is the first.
+/// Suffixes of names, and the types of such files. The usual suffix of a type is the first.
 const TYPES: [(&str, &str); 32] = [
     ("txt", "text/plain"),
     ("log", "text/plain"),
@@ -70,7 +70,7 @@ const EXECUTED: [&str; 19] = [
     "xslt", "hta", "swf", "js", "mjs", "css", "php",
 ];
 
-/// Suffixes of compressed files, which some servers send as what they hold.
+/// Suffixes of compressed files. Some servers send such files with the type of their contents.
 const COMPRESSED: [&str; 5] = ["gz", "tgz", "bz2", "xz", "zst"];
 
 /// The type of a file of unknown contents.
@@ -133,7 +133,7 @@ impl FileFormat {
         }
     }
 
-    /// The media type of a file: what the suffix of its name says, and else its contents, if they are to be had.
+    /// The media type of a file: by the suffix of its name, or else by its contents, if they are available.
     pub fn media_type_of(name: &str, contents: impl FnOnce() -> Option<Vec<u8>>) -> &'static str {
         let suffix = suffix_of(name);
         let named = TYPES.iter().find(|(known, _)| known.eq_ignore_ascii_case(suffix));
@@ -174,7 +174,7 @@ fn is_table(text: &str, separator: char) -> bool {
     first >= LEAST && rest.peek().is_some() && rest.all(|width| width == first)
 }
 
-/// Whether a text has several lines, each of which is an object of JSON.
+/// Whether a text has several lines, and each is an object of JSON.
 fn is_each_line_json(text: &str) -> bool {
     text.lines().count() >= LEAST
         && text.lines().all(|line| {

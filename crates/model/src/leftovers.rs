@@ -1,4 +1,5 @@
-//! Files that other programs leave in directories: caches, swap files, backups, and what file managers keep. Nobody means them.
+//! Files that other programs leave in directories: caches, swap files, backups, and what file managers keep. They were not
+//! added on purpose.
 
 use std::path::Path;
 

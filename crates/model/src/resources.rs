@@ -17,21 +17,21 @@ use crate::template::Template;
 /// Something that a call may ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Resource {
-    /// So many processors.
+    /// The number of processors.
     Cpus,
-    /// So much memory.
+    /// The memory, in bytes.
     Memory,
     /// At most this time.
     Time,
-    /// So many graphics processors.
+    /// The number of graphics processors.
     Gpus,
-    /// So many hosts.
+    /// The number of hosts.
     Nodes,
-    /// So many processes that a cluster starts.
+    /// The number of processes that a cluster starts.
     Tasks,
     /// A start of `exec` by this program on every task.
     Launcher,
-    /// No other execution on the host meanwhile.
+    /// Whether no other execution runs on the host meanwhile.
     Exclusive,
 }
 

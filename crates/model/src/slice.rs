@@ -48,7 +48,7 @@ pub enum SliceError {
     #[error("{0:?} is not the number of an output (0 to 99)")]
     #[hint("write a number up to 99, or the name of an output")]
     Number(String),
-    /// No output is called so.
+    /// No output has this name.
     #[error("{} is not an output: there {}", .0, listed(&.0.known))]
     #[hint(_0.meant())]
     Name(UnknownName),
@@ -94,9 +94,9 @@ impl WrittenSlice {
         })
     }
 
-    /// Finds the outputs among all that there are, whose names these are. Also returns what is wrong, with the
-    /// places counted from zero; there the choice has [`MAX_ARITY`], the number of no output. Numbers are not compared
-    /// with the number of outputs.
+    /// Finds the outputs among all that there are, whose names these are. Also returns the mistakes, with the places
+    /// counted from zero; there the choice has [`MAX_ARITY`], which is not the number of an output. Numbers are not
+    /// compared with the number of outputs.
     pub fn resolve(&self, names: &[String]) -> (Slice, Vec<(usize, SliceError)>) {
         let mut wrong: Vec<_> = self.wrong().collect();
         let mut chosen = Vec::with_capacity(self.0.len());

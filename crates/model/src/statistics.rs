@@ -79,12 +79,13 @@ impl Measurements {
         [self.0[0], self.0[self.n() - 1]]
     }
 
-    /// The median. Of an even number of values it is the mean of the middle two as decimal numbers: 0.15 for 0.1 and 0.2.
+    /// The median. For an even number of values it is the mean of the middle two as decimal numbers: 0.15 for 0.1 and 0.2.
     pub fn median(&self) -> f64 {
         decimal_mean(self.0[(self.n() - 1) / 2], self.0[self.n() / 2])
     }
 
-    /// The number of values that are more than 14.8 median absolute deviations from the median. That deviation counts as `least` at least.
+    /// The number of values that are more than 14.8 median absolute deviations from the median. The deviation is at least
+    /// `least`.
     pub fn outliers(&self, least: f64) -> usize {
         let median = self.median();
         let distances: Vec<f64> = self.0.iter().map(|value| (value - median).abs()).collect();
@@ -261,7 +262,7 @@ pub struct MedianChange {
 /// The verdict on a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeVerdict {
-    /// Nothing was measured anew.
+    /// No value was measured anew.
     SameCall,
     /// A side has too few values for an interval.
     TooFew,
@@ -378,7 +379,7 @@ pub fn geometric_mean(ratios: &[Estimate]) -> Option<Estimate> {
 /// Fewer values have no steps.
 pub const LEAST_SERIES: usize = 8;
 
-/// Of a longer series, only the last values are looked at.
+/// Only the last values of a longer series are looked at.
 const LONGEST_SERIES: usize = 3000;
 
 /// The least number of values of a segment.
@@ -824,7 +825,7 @@ mod tests {
             segment.add(value);
             assert!((segment.cost() - cost).abs() < 1e-12, "{value}");
         }
-        // Of a long series, the last values count.
+        // The last values of a long series count.
         let long: Vec<f64> =
             (0..3100).map(|at| f64::from(at % 2) + if at < 50 { 9.0 } else { 1.0 }).collect();
         assert_eq!(series_steps(&long), []);

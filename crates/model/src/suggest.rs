@@ -77,8 +77,8 @@ pub fn nearest_first<'a>(
     names
 }
 
-/// Whether a name may be another one, mistyped: it differs by one letter, by two if it is not short, or by what a [slip](is_slip)
-/// changes.
+/// Whether a name may be another one, mistyped: it differs by one letter, by two if it is not short, or by a
+/// [slip](is_slip).
 pub fn is_close(wanted: &str, name: &str) -> bool {
     let most = if wanted.len() < 4 { 1 } else { 2 };
     let is_near = wanted.chars().count().abs_diff(name.chars().count()) <= most;

@@ -111,7 +111,7 @@ fn for_finding(path: &Path, source: &io::Error) -> Option<String> {
         ErrorKind::StaleNetworkFileHandle | ErrorKind::NotConnected => {
             "check whether its file system is still mounted".to_owned()
         }
-        // Of other errors of links, only a circle is left.
+        // The only other error of links is a circle.
         _ if path.is_symlink() && !path.exists() => {
             format!("correct the links: ls -l {} shows where it leads", shell(path))
         }

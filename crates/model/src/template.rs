@@ -121,7 +121,7 @@ impl<T: AsRef<str>> Template<T> {
             .map(|(_, name)| name)
     }
 
-    /// Returns the value with the texts of its free names. Those that have none stay free.
+    /// Returns the value with the texts of its free names. Names without a text stay free.
     ///
     /// # Errors
     ///

@@ -9,7 +9,7 @@ use crate::exit::Explain;
 /// The greatest size of a file of a task that is read as text, in bytes.
 pub const MAX_FILE: usize = 1 << 20;
 
-/// The same of a factor of a sweep, or of the points that are excluded.
+/// A file of a factor of a sweep, or of excluded points, is too large.
 pub const MAX_POINTS_FILE: usize = 64 << 20;
 
 /// The reason why the contents of a file are no such text.

@@ -44,8 +44,8 @@ pub struct AuditTerms {
     pub by: Option<String>,
 }
 
-/// Executes planned calls again. Passes the place of each in the plan to `ended` with its end, and writes what was found into
-/// the ledger. When the user asks to stop, what was found until then is kept.
+/// Executes planned calls again. Passes the place of each in the plan to `ended` with its end, and writes what was found
+/// into the ledger. When the user asks to stop, earlier findings are kept.
 pub fn audit(
     session: &Session,
     plan: &AuditPlan,
@@ -79,7 +79,7 @@ pub enum AuditChoice {
     All,
     /// A part of them, by chance.
     Sample(AuditSample),
-    /// Those of a job.
+    /// The calls of a job.
     Job(ResultName),
     /// These.
     Calls(Vec<ResultName>),
@@ -123,7 +123,7 @@ impl AuditSample {
 pub struct AuditPlan {
     /// The calls.
     pub calls: Vec<PlannedAudit>,
-    /// Those that cannot be audited, by their short names.
+    /// The calls that cannot be audited, by their short names.
     pub left_out: BTreeMap<String, NotAudited>,
 }
 
@@ -151,10 +151,10 @@ pub enum NotAudited {
     /// Nobody knows how it was made.
     #[error("it was adopted, and nobody knows how it was made")]
     Adopted,
-    /// No recorded job has it, so nobody knows what it was asked for.
+    /// No recorded job has it, so the resources that it asks for are unknown.
     #[error("no recorded job has this call; a run with failed calls or points records none")]
     NoJob,
-    /// The commit of its task is not to be had.
+    /// The commit of its task is not available.
     #[error("the commit of its task is not in this repository")]
     NoCommit,
     /// The task is not where it was.
@@ -254,7 +254,7 @@ impl PlannedAudit {
 }
 
 impl<'a> AuditEnds<'a> {
-    /// None of the calls has ended yet.
+    /// No call has ended yet.
     pub fn new(plan: &'a AuditPlan) -> Self {
         Self { plan, ends: vec![None; plan.calls.len()] }
     }
@@ -269,7 +269,7 @@ impl<'a> AuditEnds<'a> {
         self.plan.calls.iter().zip(self.ends.iter().map(Option::as_ref))
     }
 
-    /// The calls with this verdict, leaves first. Those that are to differ do not count as differing.
+    /// The calls with this verdict, leaves first. Calls that are declared as nondeterministic do not count as differing.
     pub fn with(&self, verdict: AuditVerdict) -> Vec<(&'a PlannedAudit, &AuditedEnd)> {
         let mut calls = Vec::new();
         for (call, end) in self.all() {

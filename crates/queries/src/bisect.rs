@@ -309,7 +309,7 @@ pub struct Criterion<'a> {
     pub test: &'a [OsString],
     /// The options for evaluating the task.
     pub options: &'a RunOptions,
-    /// Evaluates, and tells the user what they should know meanwhile.
+    /// Evaluates, and prints messages for the user meanwhile.
     pub evaluate: fn(&Session, &Evaluation) -> Result<(), Error>,
 }
 

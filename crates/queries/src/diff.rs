@@ -38,7 +38,7 @@ pub enum OutputVerdict {
     Unknown,
 }
 
-/// An output of a task, on both sides; a side may have none of this number.
+/// An output of a task, on both sides; a side may lack the output of this number.
 #[derive(Clone, Copy, Debug)]
 pub struct ComparedOutput {
     /// Their sources.
@@ -253,7 +253,7 @@ fn written_default(task: &Task, file: usize) -> Option<&InputName> {
     task.inputs.get(input)
 }
 
-/// Whether two nodes pass up the same known outputs. That is not known of nodes that depend on the points of a sweep.
+/// Whether two nodes pass up the same known outputs. It is unknown for nodes that depend on the points of a sweep.
 fn are_same([one, other]: [&Evaluation; 2], [a, b]: [NodeId; 2]) -> bool {
     if one.plan.step(a) == Step::PerPoint || other.plan.step(b) == Step::PerPoint {
         return false;
@@ -305,7 +305,7 @@ pub struct ComparedSweep {
     pub only: [usize; 2],
     /// The number of points of both sides with an output that is not known on one side.
     pub unknown: usize,
-    /// The number of those with other outputs.
+    /// The number of calls with other outputs.
     pub differing: usize,
     /// The first ones with other outputs, in the order of the newer side.
     pub first: Vec<ComparedPoint>,
@@ -330,8 +330,8 @@ const MOST_SHOWN: usize = 5;
 /// A point as names and texts, regardless of their order.
 type PointKey = Vec<(String, Arc<str>)>;
 
-/// Compares the sweeps that both tasks have in the same place and whose tables are not the same. Those within other
-/// sweeps are not compared by themselves.
+/// Compares the sweeps that both tasks have in the same place and whose tables are not the same. Sweeps within other sweeps
+/// are not compared by themselves.
 pub fn compared_sweeps(sides: [&Evaluation; 2]) -> Vec<ComparedSweep> {
     let mut calls = Vec::new();
     let _differences = walk(sides, &mut |nodes| {
@@ -411,7 +411,7 @@ fn compare_sweeps(sides: [&Evaluation; 2], calls: [CallId; 2]) -> Option<Compare
     Some(compared)
 }
 
-/// The names and texts of a point, sorted; only those of `keys` if there are such.
+/// The names and texts of a point, sorted; only the texts of `keys` if there are any.
 fn point_key(point: SweepPoint<'_>, keys: Option<&BTreeSet<&str>>) -> PointKey {
     let mut named: PointKey = point
         .values()

@@ -340,7 +340,7 @@ fn read_point(
 }
 
 impl RowStatus {
-    /// Finds out what became of a point with outputs from these sources, one of which is missing.
+    /// Determines the status of a point with outputs from these sources, if one is missing.
     ///
     /// A failure of a call that it needs counts first, then an execution.
     fn find(evaluation: &Evaluation, sources: &[Source]) -> Self {
@@ -443,10 +443,10 @@ pub struct SweepChoice {
 /// The reason why no sweep is chosen.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SweepChoiceError {
-    /// There is none.
+    /// The task has no sweep.
     #[error("the task {0} has no sweep")]
     None(String),
-    /// There is none, and one is named.
+    /// The task has no sweep, and a name was given.
     #[error("the task {task} has no sweep, so none is called {name}")]
     NoneNamed {
         /// The name of the task.
@@ -550,7 +550,8 @@ fn titles(task: &Task, sweeps: &[SweepChoice]) -> Vec<String> {
 }
 
 impl SweepChoice {
-    /// Its first name: its label if it has one. That of a task's own inputs may have none, which is an empty text.
+    /// Its first name: its label if it has one. The sweep over a task's own inputs may have no label, which is an empty
+    /// text.
     pub fn title(self, task: &Task) -> String {
         self.names(task).into_iter().next().unwrap_or_default()
     }

@@ -1,7 +1,7 @@
 //! A table that somebody gives as a file: NDJSON, TSV or CSV, also as `ce table` prints it.
 //!
-//! Nothing says which columns tell points apart. Those before `replicate` do, and those that are not all numbers. Of one that is mostly
-//! numbers, it is not clear.
+//! No file declares which columns tell points apart. Columns before `replicate` do, and columns that are not all numbers. A
+//! column that is mostly numbers is ambiguous.
 
 use std::collections::BTreeMap;
 use std::path::Path;

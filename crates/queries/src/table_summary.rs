@@ -34,9 +34,9 @@ pub struct PointSummary<'a> {
 /// The values of a column at a point.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ColumnSummary {
-    /// The number of values. Those that one call makes are one, unless its output gives several rows.
+    /// The number of values. Values that one call makes are one value, unless its output gives several rows.
     pub n: usize,
-    /// What [`STATISTICS`] say. Nothing without values, or if one of them is too large for a computer.
+    /// What [`STATISTICS`] say. Empty without values, or if one of them is too large for a computer.
     pub statistics: [CellValue; STATISTICS.len()],
     /// Whether there is an interval: there are at least 6 values.
     pub has_interval: bool,
@@ -49,7 +49,7 @@ pub struct SummaryStatistic {
     pub name: &'static str,
     /// Finds it.
     of: fn(&OrderedValues<'_>) -> CellValue,
-    /// The same of both sides of a comparison, if that has it.
+    /// The values of both sides of a comparison, if they have them.
     pub of_sides: Option<SideStatistic>,
 }
 
@@ -67,8 +67,8 @@ pub struct SideStatistic {
 /// The name of the statistic that stands for its column.
 pub const MEDIAN: &str = "median";
 
-/// What a summary says of each column besides the number of values, and a comparison of each side: the median, and the ends of its 95 %
-/// confidence interval or, without one, the least and the largest value.
+/// The statistics of each column of a summary besides the number of values, and of each side of a comparison: the median,
+/// and the ends of its 95 % confidence interval or, without one, the least and the largest value.
 pub const STATISTICS: [SummaryStatistic; 3] = [
     SummaryStatistic {
         name: MEDIAN,

@@ -27,7 +27,7 @@ const EXECUTIONS: usize = 3;
 /// The number of lines that are printed unless all are asked for.
 const SCREEN: usize = 24;
 
-/// The least number of lines for what a file was made from, also where the others leave no room.
+/// The least number of lines for the origin of a file, also where the others leave no room.
 const LEAST: usize = 6;
 
 /// The number of inputs of a job, and of lines of a log, that are printed unless all are asked for.
@@ -107,7 +107,7 @@ impl Ancestry<'_> {
         within(deepest).take(room - 1).collect()
     }
 
-    /// Prints what is known of the file itself.
+    /// Prints the facts about the file itself.
     fn facts(&self, all: bool, out: &mut dyn Write) -> io::Result<()> {
         let Subject { digest, record, number, .. } = self.subject;
         writeln!(out, "{}", self.shown(&self.subject.file()))?;
@@ -221,7 +221,7 @@ impl Ancestry<'_> {
         }
     }
 
-    /// Prints the points of tables at which the call is. Of tables that would say the same, only the newest is named.
+    /// Prints the points of tables at which the call is. Only the newest of several equal tables is named.
     fn points(&self, out: &mut dyn Write) -> io::Result<()> {
         let mut printed: Vec<&PointsInTable> = Vec::new();
         for points in &self.points {
@@ -291,7 +291,7 @@ impl Ancestry<'_> {
         stamp(table.recorded.as_ref(), out)
     }
 
-    /// Prints what a task input is for.
+    /// Prints the uses of a task input.
     fn roles(&self, out: &mut dyn Write) -> io::Result<()> {
         let InputRoles { inputs, levels, text } = self.roles.find(self.subject.digest);
         for (input, task) in inputs.iter().take(TABLES) {
@@ -309,7 +309,7 @@ impl Ancestry<'_> {
         }
     }
 
-    /// Prints a commit, and the version as the name shows it if that is more than twelve digits.
+    /// Prints a commit, and the version if the name shows more than twelve digits of it.
     fn commit(&self, commit: &ObjectId, out: &mut dyn Write) -> io::Result<()> {
         field(out, "commit", commit.full())?;
         match self.subject.entry.version() {

@@ -110,7 +110,7 @@ pub fn audited(
     }
 }
 
-/// Prints what differs and what failed, leaves first.
+/// Prints the calls that differ or failed, leaves first.
 pub fn audit_findings(
     storage: &Storage,
     ends: &AuditEnds<'_>,

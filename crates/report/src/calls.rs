@@ -1,4 +1,4 @@
-//! Calls and points of sweeps in words: titles, `threads=8 size=1000`, and what the sandbox of a call has.
+//! Calls and points of sweeps in words: titles, `threads=8 size=1000`, and the access of a call.
 
 use std::fmt;
 use std::sync::Arc;
@@ -33,8 +33,8 @@ pub(super) struct ShownOutput {
 /// The greatest number of inputs that tell a call from others.
 const GIVEN: usize = 6;
 
-/// The task's outputs, as a user would write their paths. That of a directory ends in a slash: it may be a link, and
-/// `cp -r` then copies what it leads to.
+/// The task's outputs, as a user would write their paths. The path of a directory ends in a slash: it may be a link, and
+/// `cp -r` then copies the target.
 pub(super) fn shown_outputs(evaluation: &Evaluation) -> impl Iterator<Item = ShownOutput> + '_ {
     let rows = evaluation.plan.jobs().and_then(PlannedSweep::rows);
     let asked = evaluation.plan.asked_outputs(&evaluation.task).into_iter();

@@ -1,6 +1,6 @@
 //! Compared medians: in columns, as Markdown, or as JSON. Words and numbers of comparisons, also for a page.
 //!
-//! Also the steps of measurements over commits, in words.
+//! It also prints the steps of measurements over commits.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
@@ -482,7 +482,7 @@ impl<'a> JsonMedian<'a> {
     }
 }
 
-/// The label that says what a commit is about.
+/// The label with the subject of a commit.
 const SUBJECT_LABEL: &str = "subject";
 
 /// The steps of a column, a line each. Without any, a line says why, unless only steps are asked for.

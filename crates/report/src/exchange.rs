@@ -12,7 +12,7 @@ use ce_model::humanize::{counted, size};
 /// The greatest number of results that are named for one reason.
 const NAMED: usize = 20;
 
-/// Prints what was pushed to a repository, or would be.
+/// Prints the results that were pushed to a repository, or would be.
 pub fn pushed(pushed: &Pushed, url: &str, dry: bool, out: &mut dyn Write) -> io::Result<()> {
     let Pushed { bytes, known, revoked_before, now, inbox, .. } = pushed;
     let (url, what) = (harmless(url), pushed.summary());
@@ -68,7 +68,7 @@ pub fn pushed(pushed: &Pushed, url: &str, dry: bool, out: &mut dyn Write) -> io:
     Ok(())
 }
 
-/// Prints what was not pushed to a repository, or would not be, and why.
+/// Prints the results that were not pushed to a repository, or would not be, and why.
 pub fn not_pushed(pushed: &Pushed, out: &mut dyn Write) -> io::Result<()> {
     let Pushed { strange, differing, left_out, .. } = pushed;
     for StrangeInbox { inbox, path } in strange {
@@ -90,7 +90,7 @@ pub fn not_pushed(pushed: &Pushed, out: &mut dyn Write) -> io::Result<()> {
     more(ruled.len(), out)
 }
 
-/// Prints what was pulled from a repository, or would be.
+/// Prints the results that were pulled from a repository, or would be.
 pub fn pulled(pulled: &Pulled, url: &str, dry: bool, out: &mut dyn Write) -> io::Result<()> {
     let Pulled { bytes, known, from, .. } = pulled;
     let (url, what) = (harmless(url), pulled.summary());
@@ -107,7 +107,7 @@ pub fn pulled(pulled: &Pulled, url: &str, dry: bool, out: &mut dyn Write) -> io:
     away(pulled.away, "stay there", out)
 }
 
-/// Prints what was not pulled from a repository, or would not be, what is revoked, and why.
+/// Prints the results that were not pulled from a repository, or would not be, or are revoked, and why.
 pub fn not_pulled(pulled: &Pulled, out: &mut dyn Write) -> io::Result<()> {
     let Pulled { differing, refused, .. } = pulled;
     for name in differing.iter().take(NAMED) {

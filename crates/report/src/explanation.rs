@@ -460,7 +460,7 @@ pub(super) struct ExplainedGroup<'a> {
 
 /// A reason that calls have in common.
 pub(super) struct SharedReason<'a> {
-    /// The reason, in words, without what differs from call to call.
+    /// The reason, in words, without details that differ from call to call.
     pub(super) text: String,
     /// The reason of the first call.
     pub(super) why: &'a Why,
@@ -471,8 +471,8 @@ pub(super) struct SharedReason<'a> {
 /// The common title of calls, and their reasons, each with its causes.
 type GroupKey = (String, Vec<(String, Vec<usize>)>);
 
-/// The calls of each computation that would run for the same reasons, in the order of the first of each group. That a call
-/// waits for others is left out if it has a reason of its own.
+/// The calls of each computation that would run for the same reasons, in the order of the first of each group. The text
+/// that a call waits for others is left out if it has a reason of its own.
 pub(super) fn groups_in_short<'a>(
     evaluation: &Evaluation,
     explanation: &'a Explanation,
@@ -562,7 +562,7 @@ pub(super) fn points(evaluation: &Evaluation, calls: &[&Explained]) -> String {
     format!("{}{others}", named.collect::<Vec<_>>().join(", "))
 }
 
-/// A reason without what differs from point to point.
+/// A reason without details that differ from point to point.
 fn shared_reason(
     evaluation: &Evaluation,
     call: CallId,

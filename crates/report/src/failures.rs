@@ -319,7 +319,7 @@ fn remembered(title: &str, prior: &PriorAttempt) -> Option<String> {
     Some(format!("{title} is made again; its result was collected at {at:.0} by {user} on {host}"))
 }
 
-/// Describes in words the failure of a call, and what it printed last, or why it is not finished; `None` if neither is so.
+/// Describes in words the failure of a call and the end of its log, or why it is not finished; `None` if it ended well.
 fn failure(evaluation: &Evaluation, call: CallId, outcome: &Outcome) -> Option<String> {
     if let Some(suspended) = outcome.suspended() {
         return Some(suspended_text(evaluation, call, suspended));
@@ -375,7 +375,7 @@ const FAILURES: usize = 5;
 /// The greatest number of points that are named in a line.
 const NAMED: usize = 3;
 
-/// The title of calls, and what is said of them.
+/// The title of calls, and the text about them.
 type AlikeKey = (String, String);
 
 /// Calls at points that have failed alike.
@@ -386,7 +386,7 @@ struct AlikeCalls {
     first: BTreeSet<(Vec<u32>, CallId)>,
 }
 
-/// The failures at points of sweeps, a line for each or for each kind; none if there are none.
+/// The failures at points of sweeps, a line for each or for each kind.
 pub fn failed_points(evaluation: &Evaluation) -> Vec<String> {
     let failed = alike(evaluation, How::Failed, trouble_in_words);
     let mut lines = lines(evaluation, &failed, "other failure");
@@ -396,12 +396,12 @@ pub fn failed_points(evaluation: &Evaluation) -> Vec<String> {
     lines
 }
 
-/// The calls at points of sweeps that are suspended, a line for each or for each kind; none if there are none.
+/// The suspended calls at points of sweeps, a line for each or for each kind.
 pub fn suspended_points(evaluation: &Evaluation) -> Vec<String> {
     lines(evaluation, &alike(evaluation, How::Suspended, trouble_in_words), "other call")
 }
 
-/// The calls at points of sweeps that were lost or refused, a line for each or for each kind; none if there are none.
+/// The lost or refused calls at points of sweeps, a line for each or for each kind.
 pub fn unfinished_points(evaluation: &Evaluation) -> Vec<String> {
     lines(evaluation, &alike(evaluation, How::Unfinished, trouble_in_words), "other call")
 }
@@ -491,7 +491,7 @@ fn lines(evaluation: &Evaluation, alike: &[(AlikeKey, AlikeCalls)], other: &str)
     lines
 }
 
-/// Describes in words that a call failed or is not finished, without what differs from call to call. `None` for a
+/// Describes in words that a call failed or is not finished, without details that differ from call to call. `None` for a
 /// failure that does not depend on the point.
 pub(super) fn trouble_in_words(outcome: &Outcome) -> Option<String> {
     match outcome {

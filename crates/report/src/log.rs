@@ -1,4 +1,4 @@
-//! The past in columns, or as JSON lines: calls, what they have asked for beside what they have used, and commits.
+//! The past in columns, or as JSON lines: calls, their requested beside their used resources, and commits.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -19,7 +19,7 @@ use ce_model::resources::Resource;
 /// The greatest number of inputs in a line.
 const INPUTS: usize = 4;
 
-/// The columns of the log. Those that a narrow terminal can do without are left out from the right.
+/// The columns of the log. Columns that a narrow terminal can do without are left out from the right.
 const LOG_HEADER: [&str; 9] =
     ["ended", "computation", "texts", "version", "duration", "memory", "host", "inputs", "remarks"];
 

@@ -17,8 +17,8 @@ use ce_storage::{Entry, Finding, KnownRepository, PinRecord, Record, RepositoryR
 use jiff::Timestamp;
 use serde::Serialize;
 
-/// Prints a line for each group, and one for each candidate in it: size, duration, time of
-/// recording, what it is called by its texts, first file.
+/// Prints a line for each group, and one for each candidate in it: size, duration, time of recording, its name by its
+/// texts, first file.
 pub fn candidates(
     storage: &Storage,
     groups: &[Group<'_>],
@@ -73,7 +73,7 @@ pub fn repositories(known: &[KnownRepository], out: &mut dyn Write) -> io::Resul
     lines(&rows.collect::<Vec<_>>(), out)
 }
 
-/// Prints a line for each pin: when, by whom, what is pinned, the first file, and why.
+/// Prints a line for each pin: when, by whom, the pinned result, the first file, and why.
 pub fn pins(
     storage: &Storage,
     pins: &[(Entry, Option<PinRecord>)],
@@ -151,7 +151,7 @@ enum VerifyLine<'a> {
     },
 }
 
-/// Prints what a verification has found, or moved to quarantine.
+/// Prints the findings of a verification, and the files that it moved to quarantine.
 pub fn verified_json(
     storage: &Storage,
     event: &VerifyEvent<'_>,
@@ -218,7 +218,7 @@ struct RepositoryLine<'a> {
     here: bool,
 }
 
-/// Prints the recorded repositories. Of one whose record cannot be understood, only the ID is known.
+/// Prints the recorded repositories. Only the ID of a repository is known if its record cannot be parsed.
 pub fn repositories_json(known: &[KnownRepository], out: &mut dyn Write) -> io::Result<()> {
     known.iter().try_for_each(|KnownRepository { id, record }| {
         let record = record.as_ref();
@@ -241,7 +241,7 @@ struct PinLine<'a> {
     note: Option<&'a str>,
 }
 
-/// Prints the pins. Of one whose record cannot be understood, only the path is known.
+/// Prints the pins. Only the path of a result is known if its record cannot be parsed.
 pub fn pins_json(
     storage: &Storage,
     pins: &[(Entry, Option<PinRecord>)],

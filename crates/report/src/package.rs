@@ -1,4 +1,4 @@
-//! Packages of results and citations: the page that says what made each file, a paragraph, BibTeX and CSL-JSON.
+//! Packages of results and citations: the page with the origin of each file, a paragraph, BibTeX and CSL-JSON.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -214,7 +214,7 @@ fn bibtex(citation: &Citation) -> String {
     entry + "}\n"
 }
 
-/// Escapes a text for TeX. BibTeX counts braces regardless of what is before them, so braces in the text become commands.
+/// Escapes a text for TeX. BibTeX counts braces even behind a backslash, so braces in the text become commands.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

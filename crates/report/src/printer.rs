@@ -1,5 +1,5 @@
-//! The printer of a run: standard output, progress, and failures on standard error. For scripts, only the paths of the outputs; of a
-//! worker, what it does.
+//! The printer of a run: standard output, progress, and failures on standard error. For scripts, only the paths of the
+//! outputs; for a worker, its activity.
 //!
 //! Events wait in a queue, so a slow or closed output does not delay the evaluation.
 //!
@@ -343,7 +343,7 @@ fn title(ticket: &Ticket) -> String {
 pub struct Tally {
     /// All of them, whether they have ended or not.
     pub calls: usize,
-    /// Those that ended, by how.
+    /// The numbers of ended calls, by outcome.
     ended: [usize; How::ALL.len()],
     /// Failed calls that make rows of tables.
     allowed: usize,
@@ -442,7 +442,7 @@ impl Tally {
     }
 
     fn words(&self, noun: &str, executed: &str) -> String {
-        // People read of failures before what they block.
+        // Failures are printed before the calls that they block.
         let mut order = How::ALL;
         order.swap(How::Blocked as usize, How::Failed as usize);
         let mut parts = Vec::new();
@@ -501,8 +501,8 @@ impl fmt::Display for Totals {
 /// The greatest number of results that are named.
 const MOST_REVOKED: usize = 20;
 
-/// Returns a line for each result that is revoked, with the reason, whether it was reused or executed again with the same outputs. A
-/// revocation that cannot be read does not stop what has been evaluated.
+/// Returns a line for each result that is revoked, with the reason, whether it was reused or executed again with the same
+/// outputs. An unreadable revocation does not stop the evaluation.
 pub fn revoked_results(evaluation: &Evaluation) -> Vec<String> {
     let revocations = evaluation.storage.revocations().index().unwrap_or_default();
     if revocations.is_empty() {

@@ -248,7 +248,7 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Notes what a call waits for.
+    /// Notes why a call waits.
     fn hold(&mut self, call: CallId, what: &str) {
         let text = format!("{}: {what}", title(self.evaluation, call));
         self.held.insert(call, (Instant::now(), text));
@@ -296,7 +296,7 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Shows how things stand, unless that was done a moment ago. What has not changed is not drawn again.
+    /// Shows how things stand, unless that was done a moment ago. An unchanged line is not drawn again.
     pub fn show(&mut self) {
         if self.all.is_hidden() || self.shown.elapsed() < TICK {
             return;
@@ -496,7 +496,7 @@ pub fn while_reading(done: &dyn Fn() -> (u64, u64), read: InputReading<'_>) {
     });
 }
 
-/// The front end of sessions that shows its user what goes on.
+/// The front end of sessions that shows the progress to its user.
 pub fn terminal() -> Frontend {
     Frontend { notify: |text| say("ce", &text), while_reading }
 }
@@ -614,11 +614,11 @@ struct TimeLeft {
 /// The calls of one computation.
 #[derive(Clone, Debug, Default)]
 struct CallsLeft {
-    /// Those that are not over, whether they run or not.
+    /// The calls that are not over, whether they run or not.
     left: usize,
-    /// Those that were executed in this run.
+    /// The calls that were executed in this run.
     executed: usize,
-    /// Those that were not: they were found, or could not be.
+    /// The calls that were not executed: they were found, or failed before.
     others: usize,
     /// The sum of the durations of those that were executed.
     seconds: f64,

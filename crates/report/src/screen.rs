@@ -31,7 +31,7 @@ pub(super) fn draw_target(visible: bool) -> ProgressDrawTarget {
 /// Standard error as a terminal.
 #[derive(Debug, Default)]
 struct Screen {
-    /// What is not written yet.
+    /// The bytes that are not written yet.
     text: Mutex<String>,
 }
 

@@ -30,7 +30,7 @@ pub struct SuspendedStatus {
     pub said: Option<AskedStatus>,
 }
 
-/// Prints the calls that are suspended, each with what it has said if it was asked.
+/// Prints the suspended calls, each with the answer of its program `status` if it was run.
 pub fn suspended_calls(
     storage: &Storage,
     calls: &[SuspendedStatus],

@@ -1,7 +1,7 @@
 //! Standard output, in order with the messages on standard error; text for terminals, and their width; lines in columns.
 //!
-//! Such text is without the characters that command a terminal, and without those that let a reader see something else than what is
-//! there. The Unicode standard calls most of the latter default ignorable: they are invisible, or change the order of others.
+//! Such text has no control characters, and no characters that mislead a reader. The Unicode standard calls most of the
+//! latter default ignorable: they are invisible, or change the order of others.
 //!
 //! A long text goes to the pager, which is chosen as Git chooses its own.
 
@@ -27,8 +27,9 @@ static BUFFER: LazyLock<Mutex<Buffer>> = LazyLock::new(|| {
 /// Moves a terminal's cursor to its top, and takes everything below away.
 const CLEAR: &[u8] = b"\x1b[H\x1b[J";
 
-/// The standard output of a program, which is written in large pieces. A [message](super::say) comes after what was
-/// printed before it. What a terminal gets commands and misleads nobody; everything else gets each byte.
+/// The standard output of a program, which is written in large pieces. A [message](super::say) comes after all text that
+/// was printed before it. Text for a terminal has no control sequences and no misleading characters; files and pipes get
+/// each byte.
 #[derive(Clone, Copy, Debug)]
 pub struct Output;
 
@@ -63,7 +64,7 @@ impl Output {
         })
     }
 
-    /// Writes what is left at the end of the program.
+    /// Writes the rest at the end of the program.
     pub fn end(self) -> io::Result<()> {
         written(|Buffer { file, terminal }| {
             if let Some(terminal) = terminal {
@@ -89,7 +90,7 @@ impl Write for Output {
     }
 }
 
-/// Writes what was printed, unless another thread is printing. Who prints next has the error, if there is one.
+/// Writes the printed text, unless another thread is printing. Who prints next has the error, if there is one.
 pub(super) fn before_message() {
     if let Ok(mut buffer) = BUFFER.try_lock() {
         drop(buffer.file.flush());
@@ -115,14 +116,14 @@ pub(crate) fn without_controls(text: &str) -> Cow<'_, str> {
     replaced(text, |c, _| is_command(c))
 }
 
-/// The same of a text with colours and lines.
+/// The same for a text with colours and lines.
 pub fn coloured(text: &str) -> String {
     let mut terminal = TerminalText::default();
     let shown = terminal.shown(text.as_bytes());
     shown + &terminal.end()
 }
 
-/// Replaces characters, which are chosen by themselves and by what comes before them.
+/// Replaces characters, depending on the character itself and the text before it.
 fn replaced(text: &str, is_bad: impl Fn(char, Option<char>) -> bool) -> Cow<'_, str> {
     // Most texts are names without misleading characters.
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
@@ -263,7 +264,7 @@ pub(super) fn fitted<'r, R: AsRef<[T]>, T: AsRef<str>>(
 }
 
 /// Returns a line for each row, and the columns that are left out. With a width, the widest texts are cut until the lines
-/// fit, and then columns left out, the last first. Nothing else is: lines may be longer even so.
+/// fit, and then columns left out, the last first. Other columns are not cut, so lines may still be too long.
 pub(super) fn fitted_within<'r, R: AsRef<[T]>, T: AsRef<str>>(
     rows: &'r [R],
     columns: &[ColumnStyle],

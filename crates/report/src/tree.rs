@@ -197,7 +197,7 @@ impl<'a> TreePrinter<'a> {
         ended.is_some_and(|it| it.outputs().is_none() && it.how() != How::Archived)
     }
 
-    /// Prints the node `ALL` at the top of the stack, which passes up what stands above it.
+    /// Prints the node `ALL` at the top of the stack, which passes up the nodes above it.
     fn close_all(&self, out: &mut dyn Write) -> io::Result<bool> {
         let Some(OpenStep { label, .. }) = self.stack.last() else { return Ok(true) };
         indent(self.stack.len() - 1, out)?;
@@ -254,7 +254,8 @@ impl<'a> TreePrinter<'a> {
         Ok(true)
     }
 
-    /// Whether the tree ends before a call that was interrupted: people have asked for an end, not for what is missing.
+    /// Whether the tree ends before a call that was interrupted: the user has asked for an end, not for a list of missing
+    /// calls.
     fn stops_at(&mut self, outcome: &Outcome) -> bool {
         let is_interrupted = matches!(
             outcome,
@@ -424,7 +425,7 @@ pub(super) fn indent(depth: usize, out: &mut dyn Write) -> io::Result<()> {
 /// The style in which the tree shows the state of a call or file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TreeStyle {
-    /// By the marks of the specification: `ok`, `MISSING` and `computing...`, which say what was there before the run.
+    /// By the marks of the specification: `ok`, `MISSING` and `computing...`, which tell the state before the run.
     Original,
     /// In words that say what came of a call: `computed 1.3 s`, `reused`; with colours or without.
     Words {
@@ -681,7 +682,7 @@ impl SweepBody {
     }
 }
 
-/// Counts what a node is at all points.
+/// Counts the states of a node at all points.
 fn counted_node(evaluation: &Evaluation, steps: BodySteps<'_>) -> SweepBodyNode {
     let mut counted = SweepBodyNode::default();
     let BodySteps::Calls(calls) = steps else { return counted };

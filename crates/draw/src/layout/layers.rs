@@ -87,7 +87,7 @@ impl Layers {
 /// The layer of every shape: as far from the last as its longest way to an end asks for.
 fn shape_layers(drawing: &Drawing) -> Vec<usize> {
     let mut behind = vec![0_usize; drawing.shapes.len()];
-    // Readers stand after what they read, so a shape is final before it is read from.
+    // Readers stand after the nodes that they read, so a shape is final before it is read from.
     for arrow in drawing.arrows.iter().rev() {
         behind[arrow.from] = behind[arrow.from].max(behind[arrow.to] + 1);
     }

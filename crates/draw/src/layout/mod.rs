@@ -20,7 +20,7 @@ pub(super) const BOX_FONT: f64 = 13.0;
 pub(super) const LABEL_FONT: f64 = 11.0;
 /// The height of a line of text, per size of its characters.
 pub(super) const LEADING: f64 = 1.25;
-/// The distance of a label's text from the line that it stands on, and from what is before it.
+/// The distance of a label's text from the line that it stands on, and from the text before it.
 pub(super) const LIFT: f64 = 4.0;
 /// The least length of the horizontal part before the end of an arrow.
 pub(super) const TIP: f64 = 10.0;
@@ -83,7 +83,7 @@ pub(super) struct Layout {
     pub(super) size: Point,
     /// The drawing's shapes.
     pub(super) boxes: Vec<ShapeBox>,
-    /// The parts of the drawing's frames from left to right; none of one that cannot be drawn.
+    /// The parts of the drawing's frames from left to right; empty for a frame that cannot be drawn.
     pub(super) frames: Vec<Vec<FramePart>>,
     /// A part that several arrows of a shape have in common, or a long one has.
     pub(super) trunks: Vec<Path>,
@@ -387,7 +387,7 @@ struct Sizes {
 }
 
 impl Sizes {
-    /// Estimates what a drawing needs.
+    /// Estimates the memory and the time that a drawing needs.
     fn new(drawing: &Drawing, layers: &Layers) -> Self {
         let count = layers.layers.len();
         let mut sizes = Self {

@@ -1,9 +1,8 @@
 //! Positions along a layer: of vertices, of the ports where lines touch boxes, and of the frames around bodies.
 //!
-//! Vertices have the positions of Brandes and Köpf: what can be in line is put in line, in four ways, each as close
-//! together as sizes allow, and everything stands in the middle of its four positions. Trunks are
-//! put in line first, so long arrows are straight. The order in the layers is kept and nothing
-//! overlaps.
+//! Vertices have the positions of Brandes and Köpf: vertices are put in line where possible, in four ways, each as close
+//! together as sizes allow, and everything stands in the middle of its four positions. Trunks are put in line first, so
+//! long arrows are straight. The order in the layers is kept and nothing overlaps.
 //!
 //! Lines leave and reach a box in the order of where they come from or go to, so they do not cross
 //! there, and straight on if they can.
@@ -57,8 +56,7 @@ pub(super) fn span(middles: &[f64], extents: &[Extent]) -> (f64, f64) {
     rooms.fold(nothing, |all, room| (all.0.min(room.0), all.1.max(room.1)))
 }
 
-/// One of the four ways to place everything: in line with what is in the layer before, or behind,
-/// and as far up as possible, or down.
+/// One of the four ways to place everything: in line with the layer before, or behind, and as far up as possible, or down.
 struct Way<'a> {
     layers: &'a Layers,
     order: &'a Order,
@@ -280,7 +278,7 @@ fn ports<'a>(
     vertices.iter().copied().zip(ports)
 }
 
-/// The space between a frame and what is in it, shapes or frames.
+/// The space between a frame and the shapes or frames in it.
 const PAD: f64 = 7.0;
 
 /// The room for its label.

@@ -194,7 +194,7 @@ pub(super) fn of_input(task: &Task, given: &[Option<InputSource>], error: Storag
     error.into()
 }
 
-/// Returns the contents of small files, which may name revisions. What can be read only once is left out.
+/// Returns the contents of small files, which may name revisions. Inputs that can be read only once are left out.
 pub(super) fn texts<'a>(sources: impl Iterator<Item = &'a InputSource>) -> Texts {
     let mut texts = Texts::new();
     for source in sources {
@@ -243,7 +243,7 @@ pub(super) fn fill_in(
     Ok(Files { inputs, given: sources, ..files })
 }
 
-/// Returns, for each input of a version of a task, what another version was given for that name.
+/// Returns for each input of a version of a task the value that another version was given for that name.
 pub(super) fn given_to(other: &Evaluation, task: &Task) -> Vec<Option<(InputSource, Input)>> {
     let mut given = Vec::with_capacity(task.inputs.len());
     for name in &task.inputs {

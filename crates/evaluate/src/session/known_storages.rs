@@ -83,7 +83,7 @@ impl KnownStorages {
     ///
     /// Fails if it cannot be read.
     pub fn read(dir: &Path) -> Result<Option<Self>, Error> {
-        // Callers that need the repository report what is wrong with it.
+        // Callers that need the repository report its errors.
         let Ok(Some(git)) = common_directory(dir) else { return Ok(None) };
         Ok(Some(Self::parse(git.join(FILE))?))
     }

@@ -733,7 +733,7 @@ impl Explain for ResultPathError {
 /// The first file of a directory that another program has left, as far as the storage has the directory.
 fn leftover(storage: &Storage, input: &Input) -> Option<String> {
     let directory = Some(&input.file).filter(|file| input.there && file.digest.is_directory())?;
-    // What cannot be read is an error where it is needed.
+    // Unreadable files are errors where they are needed.
     let manifest = storage.values().manifest(&directory.name, &directory.digest).ok()??;
     let mut paths = manifest.entries().iter().map(|it| Path::new(OsStr::from_bytes(&it.path)));
     Some(paths.find(|path| is_leftover(path))?.display().to_string())

@@ -652,7 +652,7 @@ fn execute_spanning(
         (starter.launcher, files) = (launcher, Some(statuses));
     }
     let ended = execute_unsandboxed(processes, invocation, &starter);
-    // Also after an error: exec may have been executed.
+    // Also after an error, because exec may have been executed.
     let is_over = allocation.end_steps(|| processes.groups.is_killed());
     let statuses = files.map(|files| files.take());
     if let Some(sandbox) = &starter.sandbox

@@ -18,8 +18,8 @@ const REFUSALS: [Errno; 4] = [Errno::PERM, Errno::ACCESS, Errno::NOSYS, Errno::I
 /// The step that makes namespaces.
 const CREATE: &str = "create namespaces";
 
-/// The steps that a host without namespaces refuses: the ones that make and enter namespaces, mount, and change the
-/// root. A kernel without filters is not a reason to isolate nothing.
+/// The steps that a host without namespaces refuses: steps that create or enter namespaces, mount, or change the root. A
+/// kernel without filters is not a reason to isolate nothing.
 const STEPS: [&str; 12] = [
     CREATE,
     "enter namespaces",

@@ -127,7 +127,7 @@ fn serve_requests(root: &PreparedRoot, alone: bool) -> Result<(), ProcessEnd> {
             network = Some(OwnNetwork::start()?);
         }
         let begun = match begin(root, &mut shared, &spec) {
-            // Nothing can be forked any more. The call is not to blame.
+            // No process can be forked any more. The call is not to blame.
             Err(_) if init.has_ended() => return Err(ProcessEnd::Over),
             begun => begun?,
         };
@@ -559,7 +559,7 @@ fn serve_as_init(
     mut tells: &File,
     numbers: Option<&File>,
 ) -> Result<(), StepError> {
-    // No socket: it would be seen in the network namespace of executions.
+    // A socket would be seen in the network namespace of executions.
     let (bell, rings) = pipe()?;
     for end in [&bell, &rings] {
         fcntl_setfl(end, OFlags::NONBLOCK).map_err(at("make", "a pipe"))?;

@@ -485,7 +485,7 @@ mod tests {
         assert_eq!(ask(X86_64, 0x4000_0000, 0), 0);
         assert_eq!(ask(X86, 102, 3), 0, "socketcall connects");
         assert_eq!(ask(X86, 102, 1), 38);
-        // Of a 64-bit argument the kernel takes the lower half, and so do we.
+        // The kernel takes the lower half of a 64-bit argument, and so do we.
         assert_eq!(ask(X86_64, 272, 0xffff_ffff_0000_0000), 0);
         assert_eq!(ask(X86_64, 41, 0x1_0000_0028), 97);
         assert_eq!(ask(X86_64, 302, 0x1_0000_0000), 0);

@@ -2,8 +2,8 @@
 //! job. They are given to a shell, after names in braces were replaced: `{script}` is the file that is to be executed, in
 //! a directory of the user alone. It is the standard input of the start, too.
 //!
-//! A job that is not named is unknown, and may still wait or run. So may one whose start has failed: its worker finds
-//! some work or none, and ends.
+//! A job that is not named is unknown, and may still wait or run. A job whose start has failed may run, too: its worker
+//! finds some work or none, and ends.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
@@ -77,8 +77,8 @@ impl Explain for CommandSettingsError {
 }
 
 impl CommandSettings {
-    /// Reads settings in the order of their places. Of two texts the later one counts; the prologue is a list, which an empty text
-    /// empties.
+    /// Reads settings in the order of their places. The later of two texts counts; the prologue is a list, which an empty
+    /// text empties.
     ///
     /// # Errors
     ///
@@ -380,7 +380,7 @@ impl BatchScheduler for CommandScheduler {
         };
         let path = script.to_str().ok_or_else(|| refused("its name is not UTF-8"))?;
         let text = submission.script(&self.settings.common);
-        // In the storage, whoever may write there could replace it before it is executed.
+        // In the storage, any user with write permission could replace it before it is executed.
         let file = File::options().write(true).create_new(true).mode(0o700).open(&script);
         let written = file.and_then(|mut file| file.write_all(&text));
         written.map_err(|cause| refused(&cause.to_string()))?;

@@ -198,8 +198,7 @@ impl Default for WorkerSettings {
 /// The fault of a setting, and advice for the user.
 pub(crate) type SettingProblem = (String, String);
 
-/// Reads the settings of a scheduler in the order of their places. Of two texts the later one counts; texts of a list
-/// add up.
+/// Reads the settings of a scheduler in the order of their places. The later of two texts counts; texts of a list add up.
 ///
 /// # Errors
 ///

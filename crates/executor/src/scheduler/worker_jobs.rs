@@ -155,7 +155,7 @@ impl<'a> JobAnswer<'a> {
 /// A worker ends its calls this long before its scheduler kills it, or a quarter of its time limit.
 pub(crate) const WARNING: Duration = Duration::from_secs(60);
 
-/// So many workers, to be submitted under one name.
+/// A number of workers, to be submitted under one name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerRequest {
     /// The name. It is used once, and must be written down before the submission begins.

@@ -22,7 +22,7 @@ pub(super) use self::allocation::{StatusFiles, hidden, is_of_allocation};
 pub use self::client::{Slurm, SlurmError, SlurmScheduler};
 pub use self::sbatch_and_squeue::{HANDOVER, RunJob};
 
-/// The settings for submitting workers. What is `None` is left to the cluster.
+/// The settings for submitting workers. The cluster decides about fields that are `None`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SlurmSettings {
     /// The settings that all schedulers have.
@@ -97,8 +97,8 @@ const OWN_OPTIONS: [(&[&str], &str); 7] = [
 ];
 
 impl SlurmSettings {
-    /// Reads settings in the order of their places. Of two texts the later one counts; options and prologue are lists,
-    /// which an empty text empties.
+    /// Reads settings in the order of their places. The later of two texts counts; options and prologue are lists, which an
+    /// empty text empties.
     ///
     /// # Errors
     ///

@@ -119,7 +119,7 @@ pub(super) fn arguments(submission: &Submission<'_>, settings: &SlurmSettings) -
     options.into_iter().chain(further).map(OsString::from).chain(paths).collect()
 }
 
-/// The options that ask for resources. What is `None` is left to the cluster.
+/// The options that ask for resources. The cluster decides about fields that are `None`.
 fn resource_options(resources: &Resources) -> Vec<String> {
     let Resources { cpus, memory, gpus, nodes, tasks, exclusive, launcher: _, time: _ } = resources;
     let numbers = [("nodes", nodes), ("ntasks", tasks), ("cpus-per-task", cpus), ("gpus", gpus)];
@@ -137,7 +137,7 @@ fn resource_options(resources: &Resources) -> Vec<String> {
     options
 }
 
-/// The options that say where and for whom jobs run. What is `None` is left to the cluster.
+/// The options that say where and for whom jobs run. The cluster decides about fields that are `None`.
 fn name_options(settings: &SlurmSettings) -> Vec<String> {
     let names = [
         ("partition", &settings.partition),

@@ -130,7 +130,7 @@ mod tests {
             FileStat { changed_ns: 5, ..STAT },
         ] {
             assert_eq!(look_up(&cache, &other), None, "{other:?}");
-            // Nor is an entry believed that stands in the other one's place.
+            // An entry in the place of the other one is not used either.
             table(&cache, &other).insert(&[&key(&other)], &STAT, &digest);
             assert_eq!(look_up(&cache, &other), None, "{other:?}");
         }

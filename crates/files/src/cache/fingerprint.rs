@@ -300,8 +300,8 @@ impl FileStat {
         (self.device, self.inode)
     }
 
-    /// Returns whether the file may have changed after that time without another `FileStat`. Such a
-    /// one must not be cached. It is what Git calls racy of an entry of its index.
+    /// Returns whether the file may have changed after that time without another `FileStat`. Such an entry must not be
+    /// cached. It is what Git calls racy of an entry of its index.
     ///
     /// A file that has just changed can change again without another time, and one that was changed in
     /// the future shows that the clock cannot be trusted. In the place of an image, another one may have a file with the same stat.

@@ -1,10 +1,10 @@
-//! Devices whose file systems are images: squashfs and the like.
+//! Devices whose file systems are images, such as squashfs.
 //!
-//! A file in an image has the stat that whoever made the image has written, also its time of change. Another image in its place may
-//! have a file with the same device, inode, size and times, and other contents. So no stat in it is believed.
+//! The maker of an image determines the stat of a file in it, also its time of change. Another image in its place may have
+//! a file with the same device, inode, size and times, and other contents. So the cache ignores the stat of its files.
 //!
-//! Nor does the stat of the file behind a loop device help: `/sys` has no more than a path of it, as whoever set up the
-//! device sees it. In another mount namespace, such as a container's, that path may lead to another file. Only a
+//! The stat of the file behind a loop device does not help either: `/sys` has no more than a path of it, as whoever set up
+//! the device sees it. In another mount namespace, such as a container's, that path may lead to another file. Only a
 //! privileged `ioctl` returns device and inode.
 
 use std::collections::HashMap;
@@ -28,7 +28,7 @@ pub(super) fn is_image(device: u64) -> bool {
     }
     let mounts = fs::read("/proc/self/mountinfo").unwrap_or_default();
     known.extend(devices(&String::from_utf8_lossy(&mounts)));
-    // Such as a subvolume of btrfs, which no mount has.
+    // An example is a subvolume of btrfs, which no mount has.
     *known.entry(device).or_insert(false)
 }
 

@@ -307,7 +307,7 @@ pub(super) fn check_entry<C>(entry: &ManifestEntry<C>) -> Result<(), ManifestFau
     Ok(())
 }
 
-/// Checks entries against those before them.
+/// Checks entries against the entries before them.
 ///
 /// Between `a` and `a/b` there may be others, such as `a.c`. All of them begin with the bytes of `a`, so
 /// it is enough to remember the entries whose paths the last path begins with.

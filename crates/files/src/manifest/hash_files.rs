@@ -164,7 +164,7 @@ impl<'a> Batch<'a> {
             };
             Ok(ManifestEntry { path: it.entry.path.clone(), kind })
         });
-        // Of several errors, the first in the order of the paths is returned.
+        // The first of several errors in the order of the paths is returned.
         let batch: Vec<Result<_, DirectoryError>> = batch.collect();
         for entry in batch {
             hashed.push(entry?);

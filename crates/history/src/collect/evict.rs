@@ -67,8 +67,8 @@ pub(super) fn is_here(
     files.try_fold(true, |here, file| Ok(here && storage.has(&file.name)?))
 }
 
-/// Keeps those candidates whose outputs can be made again, byte for byte: they are repeatable, and all that
-/// they read is here or can be made again.
+/// Keeps the candidates whose outputs can be made again, byte for byte: they are repeatable, and all that they read is here
+/// or can be made again.
 pub fn recomputable<'a>(
     storage: &Storage,
     history: &History,

@@ -181,7 +181,7 @@ fn inputs_of_suspended(storage: &Storage) -> Result<Vec<Entry>, StorageError> {
     Ok(inputs(&suspensions(storage)?).collect())
 }
 
-/// Returns the candidates that are in use, or that others were made from which are: removing them would keep them.
+/// Returns the candidates that are in use, or that results in use were made from. Removing them would fail.
 pub fn in_use(
     storage: &Storage,
     history: &History,
@@ -412,8 +412,8 @@ impl<'a> InUse<'a> {
         self.roots.add([entry.clone()]);
     }
 
-    /// Adds the results without a record, left by a killed collection, that kept results are made of: a directory of a
-    /// kept result may be a link to a directory of theirs.
+    /// Adds the results without a record that a killed collection has left and that kept results need: a directory of a
+    /// kept result may be a link to one of their directories.
     fn add_needed(
         &mut self,
         half: &HashSet<Entry>,

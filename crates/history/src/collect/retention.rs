@@ -157,7 +157,7 @@ impl Supply<'_> {
         given && (is_input || !is_made) || literals && (!is_made || is_literal())
     }
 
-    /// Returns those results for which everything can be supplied.
+    /// Returns the results for which everything can be supplied.
     fn settle<'a>(
         &mut self,
         mut waiting: Vec<Unsupplied<'a>>,
@@ -264,8 +264,8 @@ fn ancestors(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     slashes.map(|(at, _)| &path[..at]).chain([path])
 }
 
-/// Chooses among the results that could be used. Of calls that differ only by version, it takes the one that a run
-/// would take over, or the original of that. Of equal tables, it takes the newest one, unless one stays in any case.
+/// Chooses among the results that could be used. Among calls that differ only by version, it takes the call that a run
+/// would take over, or its original. It takes the newest of equal tables, unless one stays in any case.
 fn choose<'a>(
     storage: &Storage,
     history: &'a History,
@@ -324,8 +324,8 @@ struct Choice<'a> {
     stays: bool,
 }
 
-/// Decides which of the results that stand for one call stay, the newest version first: whatever a run takes over, a result with the
-/// same outputs that it may take over, too.
+/// Decides which of the results of one call stay, the newest version first: for each result that a run would take over, one
+/// with the same outputs stays that it may take over, too.
 fn choose_call(
     history: &History,
     locations: &Locations<'_>,

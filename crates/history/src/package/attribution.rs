@@ -83,7 +83,7 @@ impl Contributor {
         self.url.as_ref().filter(|url| url.starts_with(ORCID))
     }
 
-    /// Adds what another description of the same says.
+    /// Adds the details of another description of the same person.
     fn complete(&mut self, other: &Self) {
         let url = self.orcid().or(other.orcid()).or(self.url.as_ref()).or(other.url.as_ref());
         self.url = url.cloned();

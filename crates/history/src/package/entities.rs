@@ -159,7 +159,7 @@ pub(super) fn references<I: AsRef<str>>(ids: impl IntoIterator<Item = I>) -> Vec
     ids.into_iter().map(reference).collect()
 }
 
-/// A URL in which nothing but what may stand there does.
+/// A URL whose other characters are escaped.
 pub(super) fn valid_url(url: &str) -> String {
     let mut valid = String::with_capacity(url.len());
     let bytes = url.as_bytes();

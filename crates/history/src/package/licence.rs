@@ -169,7 +169,7 @@ fn letters(text: &str) -> String {
     letters.map(|c| c.to_ascii_lowercase()).collect()
 }
 
-/// The name in the list that is like a text. Of short texts, too many are.
+/// The name in the list that is like a text. Too many short texts are.
 fn mistyped(text: &str) -> Option<String> {
     let names: Vec<String> = names().map(str::to_owned).collect();
     nearest(text, &names).filter(|_| text.len() > 4)

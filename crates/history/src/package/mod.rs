@@ -44,7 +44,7 @@ pub use self::write::{
     BadFile, Citation, Package, PackageError, PackageKind, PackagedValue, job_of, vacant,
 };
 
-/// The file of a package that says what made each other one.
+/// The file of a package that tells the origin of each other file.
 pub const README: &str = "README.md";
 
 /// The directory of the points of a sweep.
@@ -546,7 +546,7 @@ impl MakerInput {
 }
 
 impl FileMaker {
-    /// Finds what made a file. Of an output of a job, that is what made the file that the job took it from.
+    /// Finds the maker of a file. The maker of an output of a job is the maker of the file that the job took.
     pub fn find(
         storage: &Storage,
         history: &History,

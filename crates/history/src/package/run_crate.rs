@@ -317,7 +317,7 @@ impl<'r, 'a> Actions<'r, 'a> {
     ) {
         let task = &self.run.task;
         let nodes = self.producers.get(short).cloned().unwrap_or_else(|| {
-            // No record leads there from the outputs: if one node only may have made it, that has.
+            // No record leads there from the outputs: if only one node can have made it, that node has.
             let may = task.workflow.nodes().filter(|(_, node)| is_maker(node)).map(|(id, _)| id);
             let may: BTreeSet<NodeId> = may.collect();
             if may.len() == 1 { may } else { BTreeSet::new() }

@@ -515,7 +515,7 @@ impl Explain for PackageError {
     }
 }
 
-/// The size from which on a file needs the fields of ZIP64, with room for bytes that compression may add.
+/// The least size of a file that needs the fields of ZIP64, with room for bytes that compression may add.
 const ZIP64_SIZE: u64 = 0xf000_0000;
 
 /// The size of a piece that is read at a time.

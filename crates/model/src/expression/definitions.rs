@@ -43,7 +43,7 @@ pub(super) enum RawKind {
         inputs: Vec<RawInput>,
         outputs: Option<WrittenSlice>,
     },
-    /// A name, and what it passes up of what it stands for.
+    /// A name, and the outputs of its expression that it passes up.
     Name { name: Box<str>, outputs: Option<WrittenSlice> },
 }
 
@@ -240,7 +240,7 @@ impl Resolver<'_> {
         id
     }
 
-    /// Returns the node that a definition is, or the one that passes up what a slice chooses of it.
+    /// Returns the node of a definition, or a node that passes up the outputs that a slice chooses of it.
     fn named(
         &mut self,
         at: usize,
@@ -272,7 +272,7 @@ impl Resolver<'_> {
         Ok(node)
     }
 
-    /// Makes a node that passes up some of what another one does. It counts these, and not all that is made.
+    /// Makes a node that passes up some outputs of another one. It counts these, and not all that is made.
     fn slice(
         &mut self,
         at: usize,

@@ -50,13 +50,13 @@ const LONGEST_PATH: usize = 4095;
 const LONGEST_NAME: usize = 255;
 
 impl WorkflowDirectories {
-    /// Lays out an expression. Labels that are not written are the names of the inputs that they
-    /// belong to, or else of what is read.
+    /// Lays out an expression. Labels that are not written are the names of the inputs that they belong to, or else of the
+    /// node that is read.
     ///
     /// # Errors
     ///
-    /// Returns everything at once that directories cannot say: labels and paths that no file can have, and a number of values that is not
-    /// known. What the workflow means is not checked.
+    /// Returns everything at once that directories cannot say: labels and paths that no file can have, and a number of
+    /// values that is not known. The meaning of the workflow is not checked.
     pub fn new(parsed: &Parsed<'_>, signatures: &Signatures) -> Result<Self, Vec<Mistake>> {
         let mut layout = LayoutWalk::new(&parsed.text.expression, signatures);
         layout.walk();
@@ -69,7 +69,7 @@ impl WorkflowDirectories {
         Err(wrong.map(|(place, fault)| parsed.mistake_at(place, fault)).collect())
     }
 
-    /// Lays out an expression that no text says; `None` if that cannot be done.
+    /// Lays out an expression that does not come from a text; `None` if it cannot be laid out.
     pub fn of_expression(expression: &Expression, signatures: &Signatures) -> Option<Self> {
         let mut layout = LayoutWalk::new(expression, signatures);
         layout.walk();

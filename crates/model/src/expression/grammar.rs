@@ -87,12 +87,12 @@ struct Spelling {
     outputs: &'static [&'static str],
 }
 
-/// Whether a node reads others, and may choose what it passes up.
+/// Whether a node reads others, and may choose the outputs that it passes up.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reads {
     /// It has no inputs.
     Nothing,
-    /// It has inputs, and no choice of what it passes up.
+    /// It has inputs, and passes up all of them.
     ForWhole,
     /// It has inputs, and a slice of its outputs.
     ForSlice,
@@ -293,7 +293,7 @@ pub(super) const OVER: &str = "over";
 /// The word for the rows that are left out.
 pub(super) const EXCLUDED: &str = "exclude";
 
-/// The file of a node with what it asks for.
+/// The file of a node with the resources that it asks for.
 pub const RESOURCES: &str = "resources";
 
 /// The file of a node with the names of the definitions that it is, one a line.

@@ -196,7 +196,7 @@ pub enum Fault {
     /// A slice of `ALL`, whose parts have slices of their own.
     #[error("{0:?} is several expressions, and has no slice of its own")]
     SlicedAll(String),
-    /// A slice has what a definition does not pass up.
+    /// A slice has an output that a definition does not pass up.
     #[error("{name:?} passes up {passed}, and no {output}")]
     NotPassedUp {
         /// The definition.
@@ -224,7 +224,7 @@ pub enum Fault {
     WordLine {
         /// The word.
         word: String,
-        /// The kind of what stands there.
+        /// The kind of the entry that stands there.
         line: LineKind,
         /// The next input of the node, if there may be one.
         role: Option<&'static str>,
@@ -442,7 +442,7 @@ impl Fault {
         Some(hint.to_owned())
     }
 
-    /// The line that a level or a row is the same as, if that is what is wrong with it.
+    /// The line of the equal level or row, if this one is a repetition.
     pub(super) fn same_line(&self) -> Option<usize> {
         let Self::Sweep(fault) = self else { return None };
         match &**fault {

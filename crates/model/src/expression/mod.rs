@@ -101,7 +101,7 @@ fn is_line(text: &str) -> bool {
     text_file::line(format!("{text}\n").as_bytes()) == Ok((text, false))
 }
 
-/// A sub-expression among what a node reads.
+/// A sub-expression that a node reads.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ExpressionInput {
     /// The label that a human gave it, if one is written.
@@ -110,7 +110,7 @@ pub struct ExpressionInput {
     pub node: NodeId,
 }
 
-/// A place in what is written of a node.
+/// A place in the source of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct TextPlace {
     node: NodeId,
@@ -143,7 +143,7 @@ impl Expression {
         &self.nodes
     }
 
-    /// The same, to change what is written of a node.
+    /// The same, to change the source of a node.
     pub fn nodes_mut(&mut self) -> &mut [ExpressionNode] {
         &mut self.nodes
     }
@@ -164,8 +164,8 @@ impl Expression {
         root == other
     }
 
-    /// Returns the number of reads of each node by nodes that the root needs. Of a definition that is named with slices only, the
-    /// node without a slice is not needed.
+    /// Returns the number of reads of each node by nodes that the root needs. If a definition is named with slices only,
+    /// its node without a slice is not needed.
     fn readers(&self) -> Vec<usize> {
         let mut readers = vec![0; self.nodes.len()];
         for (at, node) in self.nodes.iter().enumerate().rev() {
@@ -221,7 +221,7 @@ fn is_leaf(node: &Node) -> bool {
     !matches!(node, Node::Computation { .. } | Node::Points(_)) && node.inputs().is_empty()
 }
 
-/// Returns a node of a task as it is written in the text, without what it reads: `INPUT('x')`.
+/// Returns a node of a task as it is written in the text, without its inputs: `INPUT('x')`.
 pub fn written_alone(task: &Task, id: NodeId) -> String {
     let ExpressionNode { kind, value, outputs, .. } = without_inputs(task, id);
     let mut text = match kind {
@@ -259,7 +259,7 @@ pub fn kind_and_value(task: &Task, id: NodeId) -> (NodeKind, &str) {
     }
 }
 
-/// A node of a task, without what it reads.
+/// A node of a task, without its inputs.
 fn without_inputs(task: &Task, id: NodeId) -> ExpressionNode {
     let (kind, value) = kind_and_value(task, id);
     let files = match &task.workflow[id] {
@@ -312,7 +312,8 @@ pub fn drop_default_labels(expression: &mut Expression, signatures: &Signatures)
     }
 }
 
-/// The nodes whose values a node passes up, in order: those that nodes `ALL` lead to, until there are more than any node may pass up.
+/// The nodes whose values a node passes up, in order: nodes `ALL` are replaced by their inputs, until there are more than
+/// any node may pass up.
 fn origins(expression: &Expression, id: NodeId) -> Vec<NodeId> {
     let (mut origins, mut waiting) = (Vec::new(), vec![id]);
     while let Some(id) = waiting.pop() {

@@ -344,7 +344,7 @@ impl<'a> Parser<'a> {
         Ok((!name.is_empty()).then(|| name.to_owned()))
     }
 
-    /// Reads what a node begins with: its kind and its value.
+    /// Reads the beginning of a node: its kind and its value.
     fn head(&mut self) -> Result<(NodeKind, Box<str>), Wrong> {
         let start = self.lexer.at;
         let word = self.lexer.take(char::is_alphanumeric);
@@ -585,7 +585,7 @@ impl Parser<'_> {
         is_file
     }
 
-    /// Checks what stands where a label may: a word for an input of a sweep, or any label in bars.
+    /// Checks the text in the place of a label: a word for an input of a sweep, or any label in bars.
     fn check_label(&self, kind: NodeKind, name: &str, is_plain: bool) -> Result<(), Fault> {
         let count = self.stack.last().map_or(0, |open| open.inputs.len());
         let role = SWEEP_ROLES.iter().position(|role| *role == name).filter(|_| is_plain);
@@ -683,7 +683,7 @@ mod tests {
     use super::super::{Labels, Sharing, Style};
     use super::*;
 
-    /// The expression as it is printed, with what is shared written once.
+    /// The expression as it is printed, with shared parts written once.
     fn printed(source: &str) -> String {
         let parsed = parse(source).unwrap_or_else(|mistake| panic!("{source}: {mistake}"));
         let mut text = Vec::new();

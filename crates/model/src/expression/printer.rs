@@ -49,7 +49,7 @@ pub enum Sharing {
 pub enum Labels {
     /// They are left out.
     Hide,
-    /// As `:label` before what they belong to.
+    /// As `:label` before the inputs that they belong to.
     Show,
 }
 
@@ -342,7 +342,7 @@ fn written_default(default: &InputDefault) -> String {
 
 /// A definition as it is written.
 enum Line {
-    /// Another name of what has one.
+    /// Another name of a node that has one already.
     Alias { name: String, of: String },
     /// A node that passes this up.
     Node { name: String, node: NodeId, outputs: Option<WrittenSlice> },
@@ -459,7 +459,7 @@ impl TextWriter<'_> {
         }
     }
 
-    /// Notes how a node is written in one line. What it reads was noted before.
+    /// Notes how a node is written in one line. The nodes that it reads were noted before.
     fn flatten(&mut self, id: NodeId) {
         let node = &self.nodes[id.index()];
         let mut text = open(node);
@@ -497,7 +497,7 @@ impl TextWriter<'_> {
         }
     }
 
-    /// The parts of a node behind its name: what it reads, then its files.
+    /// The parts of a node behind its name: its inputs, then its files.
     fn parts(&self, node: &ExpressionNode) -> Vec<NodePart> {
         let mut parts = Vec::new();
         if node.kind.has_files() && !node.value.is_empty() {

@@ -16,7 +16,7 @@ use crate::text_file;
 /// The longest name of a file.
 const LONGEST_NAME: usize = 255;
 
-/// A file beside the `kind` of a node. What it means does not depend on how it is spelled: it is laid out in one way.
+/// A file beside the `kind` of a node. Its meaning does not depend on its spelling: it is laid out in one way.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RuleFile {
     /// Its path in the directory of the node, such as `factors/00-threads`.
@@ -219,8 +219,8 @@ fn read_file(number: usize, file: &RuleFile, rules: &mut SweepRules, faults: &mu
 /// The largest number of computations that one name with braces may lead to here.
 const MOST_NAMES: usize = 1000;
 
-/// Returns the names of the computations that an expression may call, by what is written for them: several where that has the names of
-/// factors in braces. Each level of a factor with such a name counts, whether or not its sweep is around the call.
+/// Returns the names of the computations that an expression may call, by the written names: several for a name with factors
+/// in braces. Each level of a factor with such a name counts, whether or not its sweep is around the call.
 pub fn computation_names(expression: &Expression) -> BTreeMap<&str, BTreeSet<String>> {
     let mut levels = BTreeMap::<String, BTreeSet<String>>::new();
     for node in expression.nodes.iter().filter(|node| node.kind.has_files()) {

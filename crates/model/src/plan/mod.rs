@@ -1,9 +1,9 @@
 //! From a task to its unique calls, leaves first.
 //!
-//! A call is planned by where its inputs come from; what they contain is not known yet. Two nodes of a computation with the same
-//! sources are one call, regardless of their labels and of the outputs that they pass up. The body of a sweep is planned for each
-//! point. Where its points are computed, a plan grows as soon as they are known. Pure: reads nothing, and its time is linear in
-//! nodes plus edges, for each point.
+//! A call is planned by the sources of its inputs; their contents are not known yet. Two nodes of a computation with the
+//! same sources are one call, regardless of their labels and of the outputs that they pass up. The body of a sweep is
+//! planned for each point. Where its points are computed, a plan grows as soon as they are known. Pure: reads nothing, and
+//! its time is linear in nodes plus edges, for each point.
 
 mod planner;
 mod points;
@@ -64,7 +64,7 @@ pub enum Source {
     },
 }
 
-/// A value that is derived without a call, once that from which it is derived is known.
+/// A value that is derived without a call, once its source is known.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Derived {
     /// Its derivation.
@@ -154,7 +154,7 @@ pub struct PlannedSweep {
     pub outer: Box<[(BoundId, Arc<str>)]>,
     /// The first point of a sweep around it at which it occurs, if it depends on one.
     pub point: Option<PointOfSweep>,
-    /// Whether its table is asked for, and not only what is in its body.
+    /// Whether its table is asked for, and not only calls of its body.
     pub is_asked: bool,
     /// Whether the directory of all outputs is wanted, too.
     pub with_directory: bool,
@@ -332,7 +332,7 @@ impl Plan {
         plan
     }
 
-    /// Plans the same again: what was added to this plan is not part of it. What both have has the same ids.
+    /// Plans the task again: calls that were added to this plan are not part of it. What both have has the same ids.
     #[must_use]
     pub fn again(&self, task: &Task) -> Self {
         let planner = self.planner.lock().unwrap_or_else(PoisonError::into_inner);
@@ -471,7 +471,7 @@ impl Plan {
         }
     }
 
-    /// The source that decides when this one is known: what it is derived from in the end.
+    /// The source that decides when this one is known: the first source in its chain of derivations.
     pub fn origin(&self, mut source: Source) -> Source {
         while let Source::Derived { value, .. } = source
             && let Some(from) = self.value(value).from
@@ -552,7 +552,7 @@ impl Plan {
                 Source::Output { call, .. } if calls.insert(call) => {
                     found.calls.push(call);
                     waiting.extend_from_slice(self.inputs(call));
-                    // Those of a sweep are its points, which the outputs of its body take the place of.
+                    // The inputs of a sweep are its points; the outputs of its body take their place.
                     waiting.extend_from_slice(&self.call(call).inputs);
                 }
                 Source::Derived { value, .. } if derived.insert(value) => {

@@ -453,7 +453,7 @@ impl Planner {
         self.rows_at(task, plan, id, grown, columns);
     }
 
-    /// Plans the body at those points of a sweep that it did not have before.
+    /// Plans the body at the new points of a sweep.
     fn rows_at(
         &mut self,
         task: &Task,
@@ -535,7 +535,7 @@ impl Planner {
         })
     }
 
-    /// The nodes of a body that depend on names, in order. Those of bodies in it are not among them.
+    /// The nodes of a body that depend on names, in order. Calls of bodies in it are not among them.
     fn body(&mut self, task: &Task, body: NodeId) -> Arc<[NodeId]> {
         if let Some(known) = self.bodies.get(&body) {
             return Arc::clone(known);

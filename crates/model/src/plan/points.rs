@@ -25,8 +25,9 @@ use crate::task::{
 pub struct FirstRows(HashMap<(PlannedSweepId, Vec<usize>), HashMap<Vec<u32>, u32>>);
 
 impl Plan {
-    /// The names that sweeps bind and a call depends on, with their texts at the first point at which the call occurs. Those
-    /// of outer sweeps come first, and the names of one sweep are in the order of its columns. Empty if it depends on no point.
+    /// The names that sweeps bind and a call depends on, with their texts at the first point at which the call occurs.
+    /// Names of outer sweeps come first, and the names of one sweep are in the order of its columns. Empty if it depends on
+    /// no point.
     pub fn point<'a>(&'a self, task: &'a Task, call: CallId) -> Vec<(&'a str, &'a str)> {
         let Planned { node, point, .. } = self.call(call);
         let free = self.free.names_in(*node);
@@ -57,8 +58,8 @@ impl Plan {
         self.free.names_in(node)
     }
 
-    /// Whether each column tells the points of a sweep apart. The others are labels: what no node of the body reads. If
-    /// points differ in labels only, or they are jobs, all columns count.
+    /// Whether each column tells the points of a sweep apart. The others are labels: columns that no node of the body
+    /// reads. If points differ in labels only, or they are jobs, all columns count.
     pub fn key_columns(
         &self,
         task: &Task,
@@ -132,7 +133,7 @@ impl Plan {
         rows
     }
 
-    /// The first row that has the same texts as this one, of those names that its sweep binds.
+    /// The first row with the same texts as this one for the names that its sweep binds.
     fn first_row(
         &self,
         task: &Task,
@@ -165,7 +166,7 @@ impl Plan {
 /// The steps of a node of a body at all points: each once, in the order of the plan.
 #[derive(Clone, Copy, Debug)]
 pub enum BodySteps<'a> {
-    /// Calls; of a sweep, those that gather it.
+    /// Calls; for a sweep, the calls whose outputs it gathers.
     Calls(&'a [CallId]),
     /// Derived values.
     Derived(&'a [DerivedId]),
@@ -260,7 +261,7 @@ impl Plan {
         }
     }
 
-    /// Adds what a node is at some point where it passes up these sources, if it depends on that.
+    /// Adds the sources that a node passes up at a point, if it depends on the point.
     fn add(&self, task: &Task, node: NodeId, sources: &[Source], waiting: &mut Waiting) {
         if !self.is_open(node) {
             return;
@@ -326,7 +327,7 @@ pub enum SelectionFault {
     },
 }
 
-/// No points have what is asked for.
+/// No points have the requested texts.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
 pub struct SelectionError(pub Vec<SelectionFault>);
@@ -415,7 +416,7 @@ impl PointSelection {
         selection
     }
 
-    /// The same points of those calls only that have these names, and of all that they need.
+    /// The same points, but only of the calls with these names, and of all that they need.
     #[must_use]
     pub fn only(self, targets: Vec<String>) -> Self {
         Self { targets, ..self }
@@ -527,7 +528,7 @@ impl RequestedNodes {
         self.nodes.is_empty() || self.needed[node.index()] || self.passed[node.index()]
     }
 
-    /// Whether the outputs of a node are needed, and not only what is in its body.
+    /// Whether the outputs of a node are needed, and not only calls of its body.
     pub(super) fn needs_outputs(&self, node: NodeId) -> bool {
         self.nodes.is_empty() || self.needed[node.index()]
     }
@@ -559,7 +560,7 @@ impl RequestedNodes {
         }
     }
 
-    /// Marks the sweeps at whose points nodes are asked for, and what the points are computed from.
+    /// Marks the sweeps at whose points nodes are asked for, and the sources of the points.
     fn pass(&mut self, task: &Task, free: &FreeNames) {
         for (id, node) in task.workflow.nodes() {
             let Node::Sweep { inputs, .. } = node else { continue };
@@ -596,8 +597,8 @@ impl RequestedNodes {
 }
 
 impl PointSelection {
-    /// Returns whether each input of a task is read by the calls that are asked for, or by what they need. An input whose
-    /// text is part of a value always counts.
+    /// Returns whether each input of a task is read by the requested calls, or by calls that they need. An input whose text
+    /// is part of a value always counts.
     pub fn inputs_read(&self, task: &Task) -> Result<Vec<bool>, SelectionError> {
         if self.targets.is_empty() {
             return Ok(vec![true; task.inputs.len()]);
@@ -655,7 +656,7 @@ impl Plan {
         left_out
     }
 
-    /// Adds the calls that are seen to be left out, given those that are known to be. Returns whether there were any.
+    /// Adds the calls that turn out to be left out, given the known ones. Returns whether there were any.
     fn add_left_out(&self, left_out: &mut HashSet<CallId>) -> bool {
         let before = left_out.len();
         for (id, call) in self.calls() {

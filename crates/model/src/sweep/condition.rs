@@ -1,7 +1,7 @@
 //! The condition of `where`: an expression over the names of points, and the points for which it holds.
 //!
-//! A name is a number if all its texts are different finite numbers, else a text. So what an operator is applied to is known before
-//! any point is looked at, and nothing is silently false: a number is not compared with a text.
+//! A name is a number if all its texts are different finite numbers, else a text. So the operands of an operator are known
+//! before any point is looked at, and nothing is silently false: a number is not compared with a text.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -230,7 +230,7 @@ impl From<Condition> for Box<str> {
 /// Reads a condition, and appends its steps.
 struct ConditionParser<'a> {
     text: &'a str,
-    /// The byte from which on nothing is read yet.
+    /// The first byte that is not read yet.
     at: usize,
     depth: usize,
     steps: Vec<ConditionStep>,
@@ -282,7 +282,7 @@ impl<'a> ConditionParser<'a> {
         self.joined("&&", false, Self::comparison)
     }
 
-    /// Reads what an operator joins, which is decided by a side with this value.
+    /// Reads the operands of an operator; a side with this value decides the result.
     fn joined(
         &mut self,
         operator: &str,
@@ -419,7 +419,7 @@ impl<'a> ConditionParser<'a> {
         Ok(())
     }
 
-    /// Reads up to a character behind the one that stands here.
+    /// Reads up to a character behind the current one.
     fn until(&mut self, end: char, what: &'static str) -> StepsRead<&'a str> {
         let rest = &self.text[self.at + 1..];
         let Some((inside, _)) = rest.split_once(end) else {

@@ -71,7 +71,7 @@ pub struct Sweep {
     pub label: Box<str>,
     /// The directory that it is written in, relative to the task.
     pub place: PathBuf,
-    /// The factors, and what is made of them.
+    /// The factors, and how points are made of them.
     pub product: Product,
     /// The names of computed points that are bound, if they are listed.
     pub names: Option<Vec<Box<str>>>,
@@ -133,7 +133,7 @@ impl Sweep {
         })
     }
 
-    /// Everything but the place, the label, how the columns are written, and what follows from the body.
+    /// Everything but the place, the label, the spelling of the columns, and the facts that follow from the body.
     fn identity(&self) -> (&Product, [&[BoundId]; 2], &[TableColumn], [bool; 2]) {
         let names = [&*self.binds, &*self.asked];
         (&self.product, names, &self.columns, [self.allow_failed, self.has_table])
@@ -282,7 +282,7 @@ mod tests {
     use super::*;
     use crate::exit::Explain;
 
-    /// Reads what is right.
+    /// Reads the valid part.
     fn parsed(format: SheetFormat, sheet: &str) -> SweepPoints {
         read(format, sheet.as_bytes()).unwrap_or_else(|problems| panic!("{sheet:?}: {problems:?}"))
     }
@@ -427,7 +427,7 @@ mod tests {
             told,
             ["line 1: the line is not a JSON object: EOF while parsing an object at byte 1"]
         );
-        // One that was cut off is no reason to leave out what follows.
+        // The lines behind an object that was cut off are read.
         assert_eq!(problems(Ndjson, b"{\"a\":1}\n{\"a\":\n{\"b\":2}\n").len(), 3);
     }
 

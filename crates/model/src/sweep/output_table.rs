@@ -44,7 +44,7 @@ pub enum TableFault {
     /// Two columns have one name.
     #[error("the table has two columns {0:?}")]
     SameColumn(String),
-    /// There is no column of results with the name of that by which replicates end.
+    /// No column of results has the name that the rule of replicates uses.
     #[error("replicates end by the column {0}, which the results do not have")]
     NoColumn(UnknownName),
     /// There is no number at a point by which its replicates could end.
@@ -85,7 +85,7 @@ pub fn needs_contents(columns: &[TableColumn], output: u8, size: u64) -> bool {
 /// The table of a sweep: its points with their outputs, in the order of the points. With `allow_failed`, the last column
 /// is the status.
 ///
-/// Its rows are made whenever they are asked for, and depend on nothing but what it was gathered from.
+/// Its rows are made whenever they are asked for, and depend only on the outputs that it was gathered from.
 pub struct GatheredTable<'a> {
     points: &'a SweepPoints,
     outputs: &'a [PointOutputs],
@@ -276,7 +276,7 @@ struct ParsedOutput<'a> {
 /// The outputs that are JSON.
 #[derive(Default)]
 struct ParsedOutputs<'a> {
-    /// Those with an object each, by number.
+    /// The outputs with an object each, by number.
     fields: HashMap<u8, ParsedOutput<'a>>,
     /// The one that gives rows.
     rows: Option<ParsedOutput<'a>>,
@@ -325,7 +325,7 @@ fn parse<'a>(
 /// The names of fields and their values, in order; `None` for null.
 type FieldValues<'a> = Vec<(Cow<'a, str>, Option<FieldValue<'a>>)>;
 
-/// Reads the object that an output is, or one for each line. What is wrong with it is the error.
+/// Reads the object that an output is, or one for each line. Its first mistake is the error.
 fn objects(output: &PointOutput, is_rows: bool) -> Result<Vec<FieldValues<'_>>, String> {
     let contents = output.contents.as_deref().ok_or("it is not a file")?;
     let lines: Vec<&[u8]> =
@@ -492,7 +492,7 @@ impl CellValue {
         }
     }
 
-    /// The number that it is, if a double can hold it: `1e400` is a number of JSON, and none of these.
+    /// The number that it is, if a double can hold it: `1e400` is a number of JSON, and too large for all of these.
     pub fn number(&self) -> Option<f64> {
         match self {
             Self::Number(text) => text.parse().ok().filter(|number: &f64| number.is_finite()),
@@ -562,7 +562,7 @@ impl<'a> TableCell<'a> {
         text.filter(|text| is_number(text))?.parse().ok().filter(|number: &f64| number.is_finite())
     }
 
-    /// Returns the first type that can hold this cell, from the one of the cells before it on.
+    /// Returns the first type that can hold this cell, beginning with the type of the cells before it.
     fn narrowest(self, before: CellType) -> CellType {
         match self.text() {
             _ if matches!(self, Self::Null | Self::Field(..)) || before == CellType::Hash => before,
@@ -580,7 +580,7 @@ impl<'a> TableCell<'a> {
         }
     }
 
-    /// The type and the text of what stands in a column of this type; `None` for null.
+    /// The type and the text of a value in a column of this type; `None` for null.
     fn written(self, of_column: CellType) -> Option<(JsonType, Cow<'a, str>)> {
         let of_column_type = match of_column {
             CellType::Number => JsonType::Number,

@@ -1,7 +1,7 @@
 //! Parameter files: points over the inputs of a task as objects of JSON, in an array or one after the other.
 //!
-//! A list multiplies the points of its object. What an object lacks is the default of the input. A comma may stand behind each object, and need not:
-//! files of benmet have it or not.
+//! A list multiplies the points of its object. A missing key of an object stands for the default of the input. A comma may
+//! stand behind each object, and need not: files of benmet have it or not.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -42,10 +42,10 @@ pub struct ParameterProblem {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParameterFault {
-    /// A value is none.
+    /// A value cannot be a text of a point.
     #[error(transparent)]
     Value(#[from] SheetFault),
-    /// The file is no JSON.
+    /// The file is not JSON.
     #[error("line {line}: {reason}")]
     Json {
         /// The line, counted from one.
@@ -68,7 +68,7 @@ pub enum ParameterFault {
     /// Two points are the same.
     #[error("a point is there twice")]
     Twice,
-    /// A point is one of an object before.
+    /// A point is the same as a point of an earlier object.
     #[error("a point is the same as one of object {0}")]
     SamePoint(usize),
     /// There are too many points.
@@ -79,7 +79,7 @@ pub enum ParameterFault {
 /// The reason why the default of an input is no text of a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoDefaultText {
-    /// There is none.
+    /// The input has no default.
     #[error("the input has no default")]
     Absent,
     /// It is something else than a line of text.
@@ -241,7 +241,7 @@ impl Parameters {
     ///
     /// # Errors
     ///
-    /// Fails with all problems up to [`MAX_PROBLEMS`], in order. Nothing behind what is no JSON is read.
+    /// Fails with all problems up to [`MAX_PROBLEMS`], in order. Nothing is read behind invalid JSON.
     pub fn read(contents: &[u8], inputs: &[String]) -> Result<Self, Vec<ParameterProblem>> {
         if contents.len() > MAX_SHEET {
             let fault = SheetFault::TooLarge.into();
@@ -314,8 +314,8 @@ impl Parameters {
         missing.map(|(_, name)| &**name)
     }
 
-    /// Returns the points of all objects, with the texts of `defaults` for the keys that an object lacks. Of the keys of an object
-    /// the last one varies fastest, in the order in which they appear in the file.
+    /// Returns the points of all objects, with the texts of `defaults` for the keys that an object lacks. The last key of
+    /// an object varies fastest, in the order in which they appear in the file.
     ///
     /// # Errors
     ///

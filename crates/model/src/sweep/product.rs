@@ -290,8 +290,8 @@ pub fn points(rules: &Product) -> Result<SweepPoints, Vec<ProductFault>> {
     }
 }
 
-/// Returns the product of computed points and factors without the points that are excluded, each as often as it is replicated;
-/// and the rows of the exclusion that match none of them, which is no fault. The factors vary faster.
+/// Returns the product of computed points and factors without the points that are excluded, each as often as it is
+/// replicated; and the rows of the exclusion that match no point, which is allowed. The factors vary faster.
 pub fn computed_points(
     rules: &Product,
     computed: SweepPoints,
@@ -310,7 +310,8 @@ pub fn all_points(rules: &Product, computed: Option<SweepPoints>) -> SweepPoints
         .unwrap_or_default()
 }
 
-/// The product of factors without what is excluded and what does not fulfil the condition, and the rows of the exclusion that match nothing.
+/// The product of factors without the points that are excluded or do not fulfil the condition, and the rows of the
+/// exclusion that match nothing.
 fn excluding(
     rules: &Product,
     factors: Vec<SweepPoints>,

@@ -1,8 +1,8 @@
 //! The number of evaluations of points: a fixed one, or as many as it takes until the median of a column is known well enough.
 //!
-//! The number of replicates of a point is a function of their values alone. They are looked at in a few [looks](Replicates::looks), and the
-//! first look decides at which the interval of the median is narrow. No rule asks whether something is significant: looking often would
-//! find what is not there.
+//! The number of replicates of a point is a function of their values alone. They are looked at in a few
+//! [looks](Replicates::looks), and the first look decides at which the interval of the median is narrow. No rule asks
+//! whether something is significant: repeated looks would find effects that do not exist.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -428,7 +428,7 @@ mod tests {
                 covered += u32::from(low <= median && median <= high);
                 replicates += end.replicates;
             }
-            // Three standard deviations, and what differs between two ways to draw.
+            // Three standard deviations, and the difference between two ways to draw.
             let room = 70.0 / f64::from(series).sqrt() + 0.4;
             let [found, n] =
                 [f64::from(covered) * 100.0, replicates.into()].map(|it| it / f64::from(series));
@@ -452,7 +452,7 @@ mod tests {
         let end = ended(&rule, &with_failed(3, 20));
         assert_eq!((end.replicates, end.reason), (6, EndReason::HalfFailed));
         assert_eq!(rule.look(6, &with_failed(1, 6)), ReplicateLook::More(10));
-        // Of a call that several rest on, one value is left.
+        // If several replicates rest on one call, one value is left.
         let end = ended(&rule, &values([7.0]));
         assert_eq!((end.replicates, end.reason, end.reached), (20, EndReason::Most, None));
         assert_eq!(end.shortfall().as_deref(), Some("no interval"));

@@ -46,7 +46,7 @@ pub const SWEEP_FILES: [&str; 3] = [NAMES, COLUMNS, ALLOW_FAILED];
 /// The rules of a node as its files say them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SweepRules {
-    /// The factors, and what is made of them.
+    /// The factors, and how points are made of them.
     pub product: Product,
     /// The names of computed points that are bound.
     pub names: Option<Vec<Box<str>>>,

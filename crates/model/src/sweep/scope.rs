@@ -24,7 +24,7 @@ pub struct Scope {
     pub is_open: bool,
     /// The number of sweeps around it.
     pub depth: usize,
-    /// The numbers of the products of those whose points are not computed.
+    /// The numbers of the products of the sweeps whose points are not computed.
     products: Vec<usize>,
 }
 
@@ -276,8 +276,8 @@ impl Scopes {
     }
 }
 
-/// Returns the texts of some names, as far as a product binds them: each combination once, in the order of
-/// its points. `None` if it binds none of them.
+/// Returns the texts of some names, as far as a product binds them: each combination once, in the order of its points.
+/// `None` if it does not bind any of them.
 fn texts_of(rules: &Product, names: &[&str]) -> Result<Option<SweepPoints>, SweepFault> {
     let excluded = rules.exclude.as_ref().map(SweepPoints::names).unwrap_or_default();
     let is_named = |name: &str| names.contains(&name);

@@ -528,8 +528,8 @@ impl Interner {
 
 /// The records of TSV, which has no quotes, or of CSV as RFC 4180 has it, one after the other.
 ///
-/// The known libraries read quotes leniently: an unterminated quote would silently swallow the rest of a sheet.
-/// A sheet decides what is executed, so that is an error here.
+/// The known libraries read quotes leniently: an unterminated quote would silently swallow the rest of a sheet. A sheet
+/// decides which calls are executed, so that is an error here.
 pub(super) struct SheetRecords<'a> {
     rest: &'a [u8],
     separator: u8,

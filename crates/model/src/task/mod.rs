@@ -218,7 +218,7 @@ pub enum TreeCommit {
 pub struct RecordedTree {
     /// The commit.
     pub commit: ObjectId,
-    /// The directory as it stands, and its Git tree, if that has changes that are not committed.
+    /// The directory in the work tree, and its Git tree, if it has uncommitted changes.
     pub uncommitted: Option<(PathBuf, ObjectId)>,
 }
 
@@ -235,7 +235,7 @@ impl RecordedTree {
 /// The outputs of a Git tree: the directory, and the id of its commit.
 pub const TREE_OUTPUTS: [&str; 2] = ["directory", "commit"];
 
-/// The symbolic name of what a node passes up that is one value, such as an input or a member.
+/// The symbolic name of the value that a node passes up, if it is a single one, such as an input or a member.
 pub const VALUE: &str = "value";
 
 /// The inputs of a member.
@@ -247,7 +247,8 @@ pub const TREE_INPUTS: [&str; 1] = ["revision"];
 /// The computation of a node, as its name is written.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct NamedComputation {
-    /// The computation. If the name has free names, the one at the first point: all others have the same inputs and outputs.
+    /// The computation. If the name has free names, the computation at the first point: all others have the same inputs and
+    /// outputs.
     pub first: ComputationId,
     /// The name, if it has free names. Sweeps bind all of them, and the task has a computation for each of their points.
     pub open: Option<Box<Template<ComputationName>>>,

@@ -136,7 +136,8 @@ impl Node {
         }
     }
 
-    /// The numbers of the outputs that the node passes up, in order. Those of a node `ALL` are the numbers of its inputs.
+    /// The numbers of the outputs that the node passes up, in order. The outputs of a node `ALL` have the numbers of its
+    /// inputs.
     pub fn numbers(&self) -> impl Iterator<Item = u8> {
         let whole = if self.slice().is_none() { self.width() as u8 } else { 0 };
         self.slice().into_iter().flat_map(Slice::numbers).chain(0..whole)

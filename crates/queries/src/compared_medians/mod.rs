@@ -87,7 +87,7 @@ pub enum MedianTables<'a> {
         table: &'a Frame,
         /// The column.
         by: &'a str,
-        /// The texts. Of a commit, the first digits are enough.
+        /// The texts. The first digits of a commit are enough.
         levels: [&'a str; 2],
     },
     /// All rows of an old table, and all of a new one.
@@ -124,7 +124,7 @@ pub enum MedianError {
     NoLevel {
         /// The column.
         by: String,
-        /// The text, and those that there are.
+        /// The text, and the existing texts.
         level: UnknownName,
     },
     /// Several commits begin so.
@@ -231,7 +231,7 @@ pub struct MedianColumn {
     pub measure: ColumnMeasure,
     /// The confidence of intervals; `None` if its values are no measurements.
     pub confidence: Option<f64>,
-    /// The groups. Those of one side only come last.
+    /// The groups. Groups of one side only come last.
     pub rows: Vec<MedianRow>,
 }
 

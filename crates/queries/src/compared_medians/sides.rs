@@ -188,7 +188,7 @@ impl<'a> SideComparison<'a> {
         !self.rows.iter().any(Vec::is_empty) && old.is_disjoint(&new)
     }
 
-    /// The groups, in the order of the rows of the new side, and then of the old one. Those of one side only come last.
+    /// The groups, in the order of the rows of the new side, and then of the old one. Groups of one side only come last.
     fn gathered(&self, by: &[SideColumn<'_>]) -> Vec<RowGroup<'a, 2>> {
         let mut groups = grouped([0, 1].map(|side| FrameSide {
             frame: self.frames[side],
@@ -338,7 +338,7 @@ fn found_levels(
     Ok([old, new])
 }
 
-/// The text of those known that a level is: the same text, or the only commit that begins so.
+/// The known text that a level means: the same text, or the only commit that begins with it.
 fn found_level(known: &[String], by: &str, level: &str) -> Result<String, MedianError> {
     let commits = known.iter().filter(|text| is_object_id(text));
     let begun = commits.filter(|text| !level.is_empty() && text.starts_with(level));
@@ -423,7 +423,7 @@ impl<'a> SideValues<'a> {
     }
 }
 
-/// Returns the remarks on a group. Of one that was measured once for both sides, these are only about rows without values.
+/// Returns the remarks on a group. If a row was measured once for both sides, its notes are only about rows without values.
 fn notes(
     sides: &[SideValues<'_>; 2],
     shared: [usize; 3],

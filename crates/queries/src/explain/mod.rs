@@ -1,12 +1,12 @@
-//! The reasons why calls would run: what differs from the nearest earlier result, down to the first causes.
+//! The reasons why calls would run: the differences from the nearest earlier result, down to the first causes.
 //!
 //! A missing call is compared with the nearest earlier successful call of its computation. Each
 //! difference is a [`Why`]. A different input either is one of the user's, or was made by another
 //! call. Following these leads from many calls to a few [`Cause`]s. The time is linear in calls and
 //! their inputs. Nothing is changed or executed.
 //!
-//! A call that failed at another commit is compared with itself. What a call reads at its point of a sweep was
-//! never read at another point, so it is not said to differ: it is new.
+//! A call that failed at another commit is compared with itself. The inputs of a call at its point of a sweep were never
+//! read at another point, so they are new, and not reported as differing.
 //!
 //! The nearest earlier call is the one with the fewest different inputs.
 
@@ -70,7 +70,7 @@ pub enum Why {
         old: Digest,
         /// Its digest now.
         new: Digest,
-        /// What differs in it, in words, if it is a directory and both manifests are known. Shared by all that read it.
+        /// The differing members, in words, if it is a directory and both manifests are known. Shared by all that read it.
         #[serde(skip_serializing_if = "<[String]>::is_empty")]
         members: Arc<[String]>,
     },
@@ -123,7 +123,7 @@ pub enum Why {
     Away,
     /// It has a record, but its outputs are missing or damaged, or this run does not use them.
     Damaged {
-        /// What is wrong with its own result, in words, unless outputs are only missing.
+        /// The fault of its own result, in words, unless outputs are only missing.
         #[serde(skip_serializing_if = "Option::is_none")]
         defect: Option<String>,
     },
@@ -363,7 +363,7 @@ impl Comparison<'_> {
                     whys.push(self.unusable(id, nearest));
                 }
                 None => {
-                    // An input is derived from what is not stored yet: no result has it.
+                    // An input is derived from a value that is not stored yet: no result has it.
                     self.nearest[id.index()] = None;
                     whys.push(Why::NeverComputed);
                 }
@@ -451,7 +451,7 @@ impl Comparison<'_> {
         whys
     }
 
-    /// The first members in which a directory differs from what it was.
+    /// The first members in which a directory differs from its earlier state.
     fn members(&self, source: Source, old: Digest) -> Arc<[String]> {
         let Some(new) = self.evaluation.digest(source) else { return Arc::default() };
         if !(old.is_directory() && new.is_directory()) {
@@ -462,7 +462,7 @@ impl Comparison<'_> {
             let storage = &self.evaluation.storage;
             let was = storage.inputs().expected(old);
             let was = was.and_then(|(file, _)| storage.values().manifest(&file.name, &old));
-            // What cannot be read is only not told.
+            // Unreadable parts are left out silently.
             let was = was.ok().flatten();
             let is = self.evaluation.manifest(source);
             was.zip(is).map_or_else(Arc::default, |(was, is)| first_differences(&was, &is))
@@ -841,7 +841,7 @@ impl<'a> Archive<'a> {
         let (name, _, output) = ResultName::maker(file)?;
         let &maker = self.by_name.get(&name)?;
         let output = self.calls[maker].record.outputs.get(usize::from(output))?;
-        // An output that was computed again may have other contents. Those of members are not recorded.
+        // An output that was computed again may have other contents. The digests of members are not recorded.
         let same = Some(&output.digest) == call.record.inputs.get(number);
         (same || split_member(file).1.is_some()).then_some(maker)
     }

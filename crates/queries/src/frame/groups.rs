@@ -7,7 +7,7 @@ use ce_model::sweep::CellValue;
 
 use super::{ColumnRole, Frame, FrameRow, RowStatus};
 
-/// Rows of a table, and what they are grouped by.
+/// Rows of a table, and the columns by which they are grouped.
 #[derive(Clone, Debug)]
 pub struct FrameSide<'a> {
     /// The table.
@@ -211,7 +211,7 @@ fn with_absent<const N: usize>(groups: Vec<RowGroup<'_, N>>) -> Vec<RowGroup<'_,
             && group.sides.iter().all(|side| side.ok().next().is_none());
         if is_open { open.push((at, group)) } else { whole.push((at, group)) }
     }
-    // The groups by those texts that are at places of an open one.
+    // The groups by the texts at the places of an open group.
     let mut known: HashMap<Vec<usize>, HashMap<Vec<&str>, Vec<usize>>> = HashMap::new();
     let mut alone = Vec::new();
     for (at, group) in open {

@@ -88,7 +88,7 @@ impl FrameColumn {
         Self { name: name.to_owned(), role, ..Self::default() }
     }
 
-    /// Whether it tells apart points whatever their replicate is.
+    /// Whether it tells points apart, apart from their replicates.
     pub fn is_point_key(&self) -> bool {
         self.role == ColumnRole::Key && self.name != REPLICATE
     }
@@ -206,8 +206,8 @@ impl Frame {
         self.rows.iter().filter(|row| row.status == RowStatus::Ok)
     }
 
-    /// The number of the call that makes what a row has in a column: rows with the same number have one measurement. In a column of points, and
-    /// in a file, it is the row's.
+    /// The number of the call that makes the value of a row in a column: rows with the same number have one measurement. In
+    /// a column of points, and in a file, it is the row's.
     pub fn call_of(&self, row: &FrameRow, column: usize) -> Option<usize> {
         let output = self.columns[column].output.map(usize::from);
         output.and_then(|at| row.output_calls.get(at).copied()).or(row.call)
@@ -295,8 +295,9 @@ impl Frame {
         self.rows.iter_mut().for_each(|row| row.cells.resize(width, CellValue::Null));
     }
 
-    /// Finds the roles of columns that an output has for each of its rows: columns of texts, such as the name of a benchmark, tell points
-    /// apart. If several calls make rows, and none of them has a text of another one, they tell rows apart only.
+    /// Finds the roles of columns that an output has for each of its rows: columns of texts, such as the name of a
+    /// benchmark, tell points apart. If several calls make rows, and all their texts differ, the texts only tell rows
+    /// apart.
     pub(crate) fn find_row_keys(&mut self, is_of_rows: impl Fn(&FrameColumn) -> bool) {
         for at in self.places(|column| column.role == ColumnRole::Value && is_of_rows(column)) {
             let cells = self.ok().map(|row| &row.cells[at]);
@@ -308,7 +309,7 @@ impl Frame {
         }
     }
 
-    /// Whether several calls make a column, and none of them has a text of another one.
+    /// Whether several calls make a column, and all their texts differ.
     fn is_of_calls(&self, column: usize) -> bool {
         let mut makers: HashMap<&str, Option<usize>> = HashMap::new();
         let mut calls = HashSet::new();

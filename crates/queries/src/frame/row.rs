@@ -37,7 +37,7 @@ pub enum RowStatus {
     Ok,
     /// A call that it needs is being executed.
     Running(Holder),
-    /// A call that it needs is suspended: what it has started goes on elsewhere.
+    /// A call that it needs is suspended: its jobs go on elsewhere.
     Suspended,
     /// An input of the call that makes its outputs is not there yet.
     Waiting,

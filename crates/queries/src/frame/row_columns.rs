@@ -48,7 +48,7 @@ pub enum RowSubject {
     Execution,
     /// The evidence for that execution, which only JSON has.
     Evidence,
-    /// Those who have executed it, if they are asked for.
+    /// The users who have executed it, if they are asked for.
     Attesters,
 }
 

@@ -1,7 +1,7 @@
 //! The calls of a page, and the numbers by which its values and calls refer to each other.
 //!
-//! Of the contents of outputs, a page holds what has room in it, and nothing that looks like a secret. Text of outputs is data: no markup
-//! is made of it.
+//! A page holds the contents of outputs as far as there is room, and nothing that looks like a secret. Text of outputs is
+//! data: no markup is made of it.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -232,7 +232,7 @@ pub(super) fn sort(calls: &mut [PageCall]) {
     calls.sort_by(|one, other| other.end.cmp(&one.end).then_with(|| one.name.cmp(&other.name)));
 }
 
-/// Adds what the records of calls say, and where their inputs come from.
+/// Adds the facts of the records of calls, and the sources of their inputs.
 pub(super) fn add_records(calls: &mut [PageCall], index: &mut PageIndex<'_>) {
     for call in calls {
         let record = match index.subject(&call.name).map(|subject| subject.record) {
@@ -462,8 +462,8 @@ impl<'a> PageIndex<'a> {
         PageValue { name, file, sha1, size, from, role: None, number }
     }
 
-    /// The same output of a call on the page, if its own call is not on it, such as a call of another commit, from which the
-    /// reader was taken over. `file` is the name under which it was read.
+    /// The same output of a call on the page, if its own call is not there. Its own call may belong to another commit that
+    /// the reader was taken over from. `file` is the name under which it was read.
     fn on_page(&self, subject: Subject<'a>, file: &str) -> Subject<'a> {
         if !matches!(subject.entry, Entry::Call(_)) || self.call(&subject.entry.short()).is_some() {
             return subject;
@@ -595,7 +595,7 @@ pub struct OutputContents {
 }
 
 impl OutputContents {
-    /// Those of an output with this name that a clone of a results repository would fetch.
+    /// The contents of an output with this name that a clone of a results repository would fetch.
     pub(super) fn away(name: &str, digest: &Digest) -> Self {
         let (format, size) = (FileFormat::detect(name, b""), digest.total());
         Self { format, size, held: Err(NotHeld::Away) }
@@ -613,11 +613,11 @@ pub enum NotHeld {
     Directory,
     /// They have no room.
     TooLarge,
-    /// They seem to hold a secret: what it is.
+    /// They seem to hold a secret of this kind.
     Secret(String),
 }
 
-/// The room for contents on a page, and what must not be there.
+/// The room for contents on a page, and the secrets that must not be there.
 #[derive(Debug)]
 pub(super) struct ContentsRoom {
     left: u64,

@@ -1,5 +1,5 @@
-//! The workflow behind results, as their records have it: what was computed in the same way from the same kinds of things is one
-//! shape.
+//! The workflow behind results, as their records have it: results that were computed in the same way from the same kinds of
+//! inputs are one shape.
 //!
 //! Two calls are of one shape if they are of one computation, and their inputs come from the same outputs of the same shapes. So
 //! the calls of a sweep are one shape, regardless of their number, and there are no circles. Versions of a computation do not
@@ -43,7 +43,7 @@ pub struct ResultShape {
     pub calls: Vec<usize>,
     /// The number of the results.
     pub all: usize,
-    /// The number of those that are there.
+    /// The number of present results.
     pub there: usize,
 }
 
@@ -88,7 +88,7 @@ impl ResultGraph {
     pub(super) fn new(calls: &[PageCall], tables: &[PageTable], outputs: &[PageOutput]) -> Self {
         let (places, known, graph) = Default::default();
         let mut builder = GraphBuilder { calls, tables, places, known, graph };
-        // The oldest call comes first, so that the drawing does not depend on what was added since.
+        // The oldest call comes first, so that the drawing does not depend on later calls.
         let all = (0..calls.len()).rev().map(ValueOrigin::Call);
         for origin in all.chain((0..tables.len()).rev().map(ValueOrigin::Table)) {
             builder.add_with_origins(origin);
@@ -222,7 +222,7 @@ impl GraphBuilder<'_> {
         place
     }
 
-    /// The shape of what was read.
+    /// The shape of the file that was read.
     fn shape_of(&mut self, value: &PageValue) -> usize {
         match value.from.and_then(|origin| self.known.get(&origin)) {
             Some(place) => *place,

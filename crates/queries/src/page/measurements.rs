@@ -1,7 +1,7 @@
-//! The measurements of a table: its points, and what was measured at each, however often.
+//! The measurements of a table: its points, and the values at each, however many.
 //!
-//! Replicates of a point are together. What one call makes is one measurement of a column, however many rows have it. A name of points that follows from others is no axis.
-//! Values are in the order of the rows.
+//! Replicates of a point are together. The values that one call makes are one measurement of a column, in however many rows
+//! they stand. A name of points that follows from others is no axis. Values are in the order of the rows.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -66,7 +66,7 @@ pub enum AxisKind {
     Text,
 }
 
-/// A point, and what was measured.
+/// A point, and its measured values.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MeasuredPoint<'a> {
     /// The number of a level of each axis.

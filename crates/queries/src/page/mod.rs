@@ -1,7 +1,7 @@
 //! The data of a page about results: calls, tables, outputs, and how they were made from each other.
 //!
-//! All records are read once. What is shown is limited: the newest calls, the first rows of a table, the end of a log. The
-//! data say how many there are. They are a function of the storage and the task: equal ones give equal pages.
+//! All records are read once. A page shows a limited part: the newest calls, the first rows of a table, the end of a log.
+//! The data say how many there are. They are a function of the storage and the task: equal ones give equal pages.
 
 mod calls;
 mod graph;
@@ -230,7 +230,7 @@ fn only(which: &str, shown: usize, all: usize, what: &str) -> Option<String> {
 }
 
 impl PageShape {
-    /// With only those calls that have smaller numbers.
+    /// With only the calls that have smaller numbers.
     fn below(mut self, calls: usize) -> Self {
         self.calls.retain(|call| *call < calls);
         self
@@ -241,7 +241,7 @@ impl PageShape {
 struct Wanted {
     /// The short names of calls that need no record; `None` if all of the storage are wanted.
     names: Option<HashSet<String>>,
-    /// Of each result with a record, whether it is wanted.
+    /// Whether each result with a record is wanted.
     recorded: Vec<bool>,
 }
 
@@ -269,7 +269,8 @@ impl Wanted {
                 (outcomes.map(|outcome| outcome.name().short()).collect(), Vec::new())
             }
         };
-        // A job's calls are all of them. What they read when they were executed may be of another commit, if they were taken over.
+        // A job's calls are all of them. If they were taken over, their inputs may have had names of another commit when
+        // they were executed.
         let mut recorded = history.with_origins(roots.iter());
         for (wanted, (entry, _)) in recorded.iter_mut().zip(all) {
             *wanted |= names.contains(&entry.short());
@@ -283,7 +284,7 @@ impl Wanted {
         self.names.as_ref().is_none_or(|names| names.contains(name))
     }
 
-    /// Those of them that have a record.
+    /// The files among them that have a record.
     fn entries<'a>(&self, history: &'a History) -> Vec<&'a (Entry, Record)> {
         let all = history.results().iter().zip(&self.recorded);
         all.filter(|(_, wanted)| **wanted).map(|(result, _)| result).collect()
@@ -301,12 +302,12 @@ pub struct PageOutput {
     pub commit: String,
     /// The inputs of the job: their names and short digests.
     pub inputs: Vec<(String, String)>,
-    /// The file, and what made it. Its SHA-1 is empty if it is not known.
+    /// The file, and its maker. Its SHA-1 is empty if it is not known.
     pub value: PageValue,
-    /// The name of the output in what made it, or its number.
+    /// The name of the output in its maker, or its number.
     #[serde(skip)]
     pub output: String,
-    /// The name that the workflow defines for what made it.
+    /// The name that the workflow defines for its maker.
     #[serde(skip)]
     pub defined: Option<String>,
     /// Its maker, in words: the name of a computation, or a node of the workflow.
@@ -437,7 +438,7 @@ fn outputs_of_task(
     outputs
 }
 
-/// The name of what makes the values of a node: a computation's name, or the node as it is written.
+/// The name of the maker of the values of a node: a computation's name, or the node as it is written.
 fn node_name(task: &Task, node: NodeId) -> String {
     match &task.workflow[node] {
         Node::Computation { computation, .. } => computation.written(task).to_owned(),
@@ -601,7 +602,7 @@ impl PageTable {
         self.frame.rows.truncate(rows);
     }
 
-    /// Reads a recorded table. What is damaged has no rows.
+    /// Reads a recorded table. A damaged table has no rows.
     fn read(storage: &Storage, name: &ResultName) -> Result<Self, StorageError> {
         let (mut files, mut numbers) = (Vec::new(), HashMap::new());
         let (mut firsts, mut made) = (Vec::new(), Vec::<Box<[usize]>>::new());

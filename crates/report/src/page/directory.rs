@@ -1,8 +1,8 @@
 //! A page as a directory: `index.html`, and beside it the outputs that have no room on it.
 //!
-//! The directory may be another's: somebody has cloned it, or keeps files there. So names of outputs are never paths, nothing leads
-//! through a symbolic link, and only what the last page has made is replaced or removed. A list in the directory says what that was, with
-//! digests. What an older version made is known by equal contents only.
+//! The directory may be another's: somebody has cloned it, or keeps files there. So names of outputs are never paths,
+//! nothing leads through a symbolic link, and only files of the last page are replaced or removed. A list in the directory
+//! says what that was, with digests. Files of an older version are known by equal contents only.
 //!
 //! No file of a result is opened by a browser as a document: what could hold scripts lies there as a text, and an SVG is shown as a picture on a
 //! page of its own.
@@ -38,7 +38,7 @@ const FILES: &str = "files";
 /// The directory beside it with pages that show pictures.
 const PICTURES: &str = "pictures";
 
-/// The list of what was made in these directories.
+/// The list of the files that were made in these directories.
 const LIST: &str = ".ce-report.json";
 
 /// The greatest size of the list, in bytes.
@@ -58,7 +58,7 @@ const PICTURE: u64 = 16 << 20;
 pub struct PageDirectory {
     path: PathBuf,
     writer: DirectoryWriter,
-    /// What the last page has made.
+    /// The files that the last page has made.
     made: Vec<MadeEntry>,
 }
 
@@ -166,7 +166,7 @@ impl PageDirectory {
         not_written(&self.path.join(name), source).into()
     }
 
-    /// Reads the list of what the last page has made.
+    /// Reads the list of files that the last page has made.
     fn read_list(&self) -> Result<Vec<MadeEntry>, PageError> {
         if self.writer.kind(LIST).map_err(|error| self.not_written(LIST, error))?.is_none() {
             return Ok(Vec::new());
@@ -188,8 +188,8 @@ impl PageDirectory {
         written.map_err(|error| self.not_written(LIST, error))
     }
 
-    /// Copies outputs that have no room on a page into the directory, and notes where they are. What the last page has made and this one
-    /// has not is removed.
+    /// Copies outputs that have no room on a page into the directory, and notes where they are. Files that the last page
+    /// has made and this one has not are removed.
     ///
     /// # Errors
     ///
@@ -249,7 +249,7 @@ impl PageDirectory {
         Ok(new)
     }
 
-    /// Moves what was made aside to its place, and returns what is there now.
+    /// Moves the files that were made aside to their places, and returns the files that are there now.
     fn publish(&self, aside: &str, new: Vec<NewEntry>) -> Result<Vec<MadeEntry>, PageError> {
         let mut made: Vec<MadeEntry> = Vec::with_capacity(new.len());
         let mut moved: Vec<(String, bool)> = Vec::new();
@@ -273,7 +273,7 @@ impl PageDirectory {
         if made.is_empty() && self.made.is_empty() {
             return Ok(made);
         }
-        // If this ends here, the next page knows both what was there and what is new.
+        // If this ends here, the next page knows both the old and the new files.
         self.write_list([&self.made[..], &made].concat())?;
         for (path, replaces) in moved {
             let removed = if replaces { self.writer.remove(&path) } else { Ok(()) };
@@ -292,7 +292,7 @@ impl PageDirectory {
         Ok(made)
     }
 
-    /// Whether the last page has made what is at a path.
+    /// Whether the last page has made the file at a path.
     fn has_made(&self, path: &str, contents: Option<Digest>) -> bool {
         self.made.iter().any(|it| it.path == path && Some(it.contents) == contents)
     }

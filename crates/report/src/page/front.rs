@@ -3,7 +3,8 @@
 //!
 //! It is HTML without scripts. Every text of a study stays text: only [`maud`] and the drawing of plots write markup.
 //!
-//! Also the tables further below, of how the results were made: by computation, what was executed when, and what it took.
+//! It also has the tables further below about the making of the results: the executions of each computation, with times and
+//! durations.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +34,7 @@ const TEXT: usize = 4096;
 /// The largest number of failures shown.
 const FAILURES: usize = 5;
 
-/// The head of a page: what it is about, and how well that is known.
+/// The head of a page: its question, and how complete its results are.
 pub(super) fn head(
     data: &PageData,
     tables: &[ShownTable<'_>],
@@ -187,7 +188,7 @@ fn version(study: &PageStudy) -> Markup {
     }
 }
 
-/// The outputs, each with what it is, what made it, and a link that saves it.
+/// The outputs, each with its kind, its maker, and a link that saves it.
 pub(super) fn results(outputs: &[PageOutput]) -> Markup {
     // The tables of sweeps are measurements.
     let outputs: Vec<&PageOutput> = outputs.iter().filter(|it| !it.is_table).collect();
@@ -219,7 +220,7 @@ fn name(output: &PageOutput) -> String {
     }
 }
 
-/// The name of the output in what made it, without the suffix of a file.
+/// The name of the output in its maker, without the suffix of a file.
 fn own_name(output: &PageOutput) -> &str {
     let name = output.output.trim_end_matches('/');
     name.split_once('.').map_or(name, |(name, _)| name)

@@ -126,7 +126,7 @@ fn figure(table: &MeasuredTable<'_>, column: usize, unit: &ShownUnit) -> Markup 
     }
 }
 
-/// The medians of a column, and what they rest on.
+/// The medians of a column, and the number of values behind them.
 fn of_column(table: &MeasuredTable<'_>, column: usize, has_figures: bool) -> Markup {
     let unit = unit_of(table, column);
     let samples: Vec<(&MeasuredPoint<'_>, Option<Measurements>)> =
@@ -411,7 +411,7 @@ impl Strip {
     }
 }
 
-/// Levels of factors compared with the first ones, or commits with the ones before: what becomes of the medians.
+/// Levels of factors compared with the first ones, or commits with earlier ones: how the medians change.
 pub(super) fn compared<'a>(tables: &'a [ShownTable<'_>]) -> Vec<LevelComparison<'a>> {
     let measured = tables.iter().map(|it| &it.measured).filter(|it| it.has_replicates);
     measured.flat_map(LevelComparison::all).collect()
@@ -555,7 +555,7 @@ impl<'a> LevelComparison<'a> {
 /// The points of an axis with their others alike: each level after the first with that one, and commits with the last one before that was measured.
 fn rows_of<'a>(table: &'a MeasuredTable<'a>, axis: usize, column: usize) -> Vec<LevelChange<'a>> {
     let is_commit = table.axes[axis].kind == AxisKind::Commit;
-    // Points are in the order of levels, so what a point is compared with comes before it.
+    // Points are in the order of levels, so each point comes after the point that it is compared with.
     let mut bases: HashMap<Vec<usize>, &MeasuredPoint<'_>> = HashMap::new();
     let mut rows = Vec::new();
     for new in table.points.iter().filter(|point| point.sample(column).is_some()) {

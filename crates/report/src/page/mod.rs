@@ -1,5 +1,5 @@
-//! A page about results: one HTML file that needs nothing else. What a reader decides from is HTML without scripts, and comes first.
-//! Below is how it was made, which scripts let one look into.
+//! A page about results: one HTML file that needs nothing else. The facts that a reader decides by are HTML without
+//! scripts, and come first. Below is how it was made, which scripts let one look into.
 //!
 //! Its parts are files beside this one. The data of its scripts are JSON, compressed, in a script element that is never executed. Texts from results
 //! become text of the page in two ways only: as text nodes that its script makes, and in the drawing, which escapes them. A policy

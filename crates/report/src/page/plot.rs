@@ -21,7 +21,7 @@ const TEXTS: usize = 40;
 /// The largest number of single values drawn behind the medians.
 const VALUES: usize = 1000;
 
-/// The size of the area of a panel, and what is around it.
+/// The size of the area of a panel, and its margins.
 const WIDTH: f64 = 520.0;
 const SMALL_WIDTH: f64 = 230.0;
 const HEIGHT: f64 = 260.0;
@@ -64,7 +64,7 @@ impl AxisScale {
         if high == low { 0.5 } else { (value - low) / (high - low) }
     }
 
-    /// The scale of what is measured.
+    /// The scale of the measured values.
     fn of_values(least: f64, largest: f64) -> Self {
         if least > 0.0 && largest / least >= 50.0 {
             return Self { is_log: true, low: least / 1.15, high: largest * 1.15 };

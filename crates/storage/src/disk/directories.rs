@@ -283,7 +283,7 @@ impl Disk {
         })
     }
 
-    /// The attributes of what is sealed now. It gets the owner of `like`, a directory that this run has made.
+    /// The attributes of the entry that is sealed now. It gets the owner of `like`, a directory that this run has made.
     pub(crate) fn sealing<'a>(&self, like: &Path, stop: &'a AtomicBool) -> Result<Sealing<'a>> {
         self.attempt("look at", like, || {
             Ok(Sealing::like(&*self.directory(self.inside(like)?)?, stop)?)
@@ -341,7 +341,7 @@ pub(super) fn open_stat(dir: &OwnedFd, name: &OsStr) -> io::Result<(OwnedFd, Sta
 }
 
 /// Whether a directory lists everything that another one lists, or the server does not know the other one any more. A
-/// directory that is opened for a listing lists what the server has.
+/// directory that is opened for a listing shows the entries of the server.
 fn lists_all_of(directory: &OwnedFd, other: &OwnedFd) -> io::Result<bool> {
     match names_in(other) {
         Err(error) if error.raw_os_error() == Some(Errno::STALE.raw_os_error()) => Ok(true),

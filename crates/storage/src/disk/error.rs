@@ -268,7 +268,7 @@ impl Explain for StorageError {
     }
 }
 
-/// Returns a hint what the user can do about an error of an operation, if there is one.
+/// Returns a hint for the user about an error of an operation, if there is one.
 pub fn advice(doing: &str, source: &io::Error) -> Option<&'static str> {
     match ForeignEntry::from_error(source) {
         Some(ForeignEntry::Link) => {

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use rustix::fs::{Mode, OFlags, fstatfs, open};
 
-/// The known kinds of file systems, by the numbers that `statfs(2)` and `linux/magic.h` have for them. Of all others nothing is
-/// known.
+/// The known kinds of file systems, by the numbers that `statfs(2)` and `linux/magic.h` have for them. Properties of all
+/// other kinds are unknown.
 const KINDS: [(u32, &str, FileSystemKind, Option<Caveat>); 43] = [
     (0xef53, "ext2, ext3 or ext4", LOCAL, None),
     (0x5846_5342, "xfs", LOCAL, None),

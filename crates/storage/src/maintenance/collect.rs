@@ -304,7 +304,7 @@ impl Maintenance<'_> {
         Ok(None)
     }
 
-    /// Removes what only collected results needed, and no run uses now: the directories of trees that are not in
+    /// Removes files that only collected results needed, and no run uses now: the directories of trees that are not in
     /// `keep`, and versions without results from the lists under their trees. A run that needs a tree makes it again.
     pub fn remove_unused(
         &self,
@@ -353,7 +353,7 @@ impl Maintenance<'_> {
         Ok(())
     }
 
-    /// Returns the paths of those files that are still the recorded ones.
+    /// Returns the paths of the files that are still the recorded ones.
     fn still_there(
         &self,
         entry: &Entry,

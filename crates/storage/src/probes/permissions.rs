@@ -169,7 +169,7 @@ struct SharingFacts {
     count: usize,
 }
 
-/// Probes whether the storage is private or shared by a group, and what does not work for others.
+/// Probes whether the storage is private or shared by a group, and which actions fail for others.
 pub(super) fn sharing(site: &ProbeSite) -> Diagnosis {
     match facts(site) {
         Some(facts) => diagnose(&facts),
@@ -188,7 +188,7 @@ fn facts(site: &ProbeSite) -> Option<SharingFacts> {
     let has_list = getxattr(&storage, ACCESS_LIST, &mut [0_u8; 0]).is_ok();
     let by_mode = top.is_shared() && !has_list;
     let mut lacking = if by_mode { lacking(&storage, top) } else { Vec::new() };
-    // The directory of this probe is as the one that they are in lets them be.
+    // The directory of this probe gets the modes that its parent directory hands on.
     let own = storage.join(&site.run);
     lacking.retain(|(path, _)| !path.starts_with(&own));
     Some(SharingFacts {

@@ -105,7 +105,7 @@ impl FileHasher {
         Some(digest)
     }
 
-    /// Returns the digest of a user's file, if it is a small one of those and is cached.
+    /// Returns the digest of a user's file, if it is one of these small files and is cached.
     pub(super) fn small_digest_of(&self, path: &Path) -> Option<Digest> {
         if lock(&self.together).as_ref().is_none_or(|known| known.cached.is_empty()) {
             return None;

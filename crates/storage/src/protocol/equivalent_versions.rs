@@ -38,7 +38,8 @@ const MAX_ATTEMPTS: usize = 10;
 /// The greatest number of records that are read to find the owner of a directory.
 const MAX_RECORDS_READ: usize = 100;
 
-/// The number of other versions, the newest, in which each call is looked for by its name. Of older ones all names are read once.
+/// The number of other versions, the newest, in which each call is looked for by its name. All names in older versions are
+/// read once.
 const NEWEST: usize = 16;
 
 /// The directories of versions that this run has found.
@@ -64,7 +65,7 @@ pub(super) struct TreeVersions {
     directories: Vec<String>,
     /// The records of results in the older ones, once one was looked for.
     results: OnceLock<OlderRecords>,
-    /// The same of failures.
+    /// The same for failures.
     failures: OnceLock<OlderRecords>,
 }
 
@@ -292,7 +293,7 @@ impl Versions {
 pub struct Equivalent {
     /// Its outputs.
     pub outputs: Outputs,
-    /// The location of these. Only outputs that are here can be taken over. Of others, the digests are known.
+    /// The location of these. Only outputs that are here can be taken over. The digests of other inputs are known.
     pub whereabouts: OutputLocation,
     record: CallRecord,
 }

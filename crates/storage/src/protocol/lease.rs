@@ -31,7 +31,7 @@ pub struct Lease<'a> {
 pub struct ExecutionMode {
     /// It isolates the call: its result serves all versions of the tree.
     pub isolates: bool,
-    /// It trusts trees: what others of that opinion execute without isolation serves it, too.
+    /// It trusts trees: unisolated results of other runs that trust trees serve it, too.
     pub trusts_trees: bool,
 }
 

@@ -437,7 +437,7 @@ pub(crate) fn recover(storage: &Storage) {
                     is_finished &= finish(storage, record).is_ok();
                 }
             }
-            // What cannot be moved now stays for the next run: a record promises it. No other user may enter the
+            // Files that cannot be moved now stay for the next run: a record promises them. No other user may enter the
             // directories in which its calls could write.
             if is_finished && other_owner(storage, &directory).is_none() {
                 drop(storage.root.disk.remove_tree(&directory));
@@ -567,7 +567,7 @@ mod tests {
         others.for_each(|name| fs::create_dir(dir.path().join(name)).unwrap());
         fs::create_dir_all(dir.path().join("zesults/tinputs")).unwrap();
         let similar = || Site::similar(&dir.path().join("aesults"), is_close);
-        // Of one distance, the alphabet decides.
+        // The alphabet decides among names of one distance.
         assert_eq!(similar(), None);
         fs::remove_dir(dir.path().join("besults")).unwrap();
         assert_eq!(similar(), Some(dir.path().join("zesults")));

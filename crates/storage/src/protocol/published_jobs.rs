@@ -312,7 +312,7 @@ impl<'a> Jobs<'a> {
         if is_away { Ok(()) } else { self.storage.evictions().unmark_away(name) }
     }
 
-    /// Links the outputs that are here. Of a job that lacks some, that is marked before.
+    /// Links the outputs that are here. A job that lacks outputs is marked before.
     fn link_outputs(&self, name: &ResultName, outputs: &[JobOutput], is_away: bool) -> Result<()> {
         if is_away {
             self.storage.evictions().mark_away(name)?;

@@ -4,8 +4,8 @@
 //! ticket. A claim reserves nothing but the ticket: the call has a lease of its own when it is executed. Answers are lines of
 //! one file for each worker, which only that worker appends to.
 //!
-//! Other users may write all these files. So tickets, answers and the directories of claims carry a code of the user's
-//! key, over their contents and what they belong to. Nothing else is executed or believed.
+//! Other users may write all these files. So tickets, answers and the directories of claims carry a code made with the
+//! user's key, over their contents and the run that they belong to. Nothing else is executed or believed.
 //!
 //! [`Activity`] lists the runs, queues and workers of a storage. It reads only private directories of runs.
 
@@ -485,7 +485,7 @@ fn answer_parts<'p>([run, worker]: &'p [String; 2], text: &'p str) -> [&'p [u8];
     [ANSWER, run.as_bytes(), worker.as_bytes(), text.as_bytes()]
 }
 
-/// The names of a run and of a worker, as one text. Neither has a blank.
+/// The names of a run and of a worker, as one text. Both are without blanks.
 fn names(run: &RunName, worker: &RunName) -> Vec<u8> {
     format!("{run} {worker}").into_bytes()
 }
@@ -577,7 +577,7 @@ pub struct ClaimedCall {
     pub since: Timestamp,
 }
 
-/// Reads a ticket for people to see, whoever has written it.
+/// Reads a ticket for display, without a check of its code.
 fn shown_ticket(message: &str) -> Option<Ticket> {
     serde_json::from_str(split_signed(message)?.1.split_once(' ')?.1).ok()
 }

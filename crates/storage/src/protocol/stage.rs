@@ -66,7 +66,7 @@ pub struct Stage<'a> {
 pub struct StageProgress(Arc<(AtomicBool, Mutex<Option<String>>)>);
 
 impl StageProgress {
-    /// Lets whatever copies, seals or hashes files of the stage fail as interrupted.
+    /// Lets every operation that copies, seals or hashes files of the stage fail as interrupted.
     pub fn stop(&self) {
         self.0.0.store(true, Ordering::Relaxed);
     }

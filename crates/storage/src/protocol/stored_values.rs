@@ -163,8 +163,8 @@ impl<'a> Values<'a> {
         Ok(Published { digest, stamp: Stamp::Scanned(scan.stamp()) })
     }
 
-    /// Opens a value that was found. Its stamp decides whether it still has the same contents, as when it was
-    /// found. Of a file nothing is a member.
+    /// Opens a value that was found. Its stamp decides whether it still has the same contents, as when it was found. A file
+    /// has no members.
     ///
     /// # Errors
     ///

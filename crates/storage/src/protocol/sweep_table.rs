@@ -46,7 +46,7 @@ enum TableState {
     Hit(Outputs),
     /// Another table, whose recipe has the same digits.
     Collision,
-    /// Nothing that can be used as it is.
+    /// No table that can be used as it is.
     Vacant(Option<Damage>),
 }
 
@@ -254,7 +254,7 @@ impl<'a> Tables<'a> {
         Err(StorageError::Unsteady(root.path(&name.recipe())))
     }
 
-    /// Moves an output to its place, unless the same is there already. Returns the one that is there.
+    /// Moves an output to its place, unless the same is there already. Returns the existing entry.
     fn reveal(
         &self,
         stage: &TableStage<'_>,
@@ -299,7 +299,7 @@ impl<'a> Tables<'a> {
         }
     }
 
-    /// Moves what stands in the place of a part of a table to quarantine.
+    /// Moves the entry in the place of a part of a table to quarantine.
     fn set_aside(&self, name: &ResultName, place: &Path, part: &str) -> Result<()> {
         let root = &self.storage.root;
         root.disk.rename(place, &root.quarantine_place(&name.quarantine(), part)?).map(drop)

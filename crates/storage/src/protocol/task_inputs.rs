@@ -1,6 +1,6 @@
 //! Task inputs: files, directories and Git trees, copied into the storage and named by their contents.
 //!
-//! Also reads short texts among the inputs of calls for display; a text that cannot be read is left out.
+//! The module also reads short texts among the inputs of calls for display; an unreadable text is left out.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -50,8 +50,8 @@ impl InputSource {
         }
     }
 
-    /// Returns the text, without its newline, if the contents are one short line, and still have this digest. What can be read
-    /// only once is not read.
+    /// Returns the text, without its newline, if the contents are one short line, and still have this digest. Inputs that
+    /// can be read only once are not read.
     pub fn short_text(&self, digest: &Digest) -> Option<String> {
         let contents = match self {
             Self::Bytes(contents) => contents.clone(),
@@ -265,7 +265,7 @@ impl<'a> Inputs<'a> {
         Ok(Stamp::Modified(modified_ns))
     }
 
-    /// Moves what stands in the place of an input to quarantine.
+    /// Moves the entry in the place of an input to quarantine.
     pub(super) fn set_aside(&self, name: &str) -> Result<()> {
         let root = &self.storage.root;
         let aside = name.replacen(TASK_INPUTS, &format!("{TASK_INPUTS}/{QUARANTINE}"), 1);
@@ -428,7 +428,7 @@ impl<'a> Inputs<'a> {
         root.disk.forget_listed(&root.path(name));
         let published = Published { digest, stamp };
         match hasher.is_published(root, name, &published) {
-            // Nothing could be opened, whatever it was.
+            // The file could not be opened, whatever its kind.
             Err(StorageError::Io { source, .. }) if exhausted_limit(&source).is_some() => false,
             found => !found.unwrap_or(false),
         }

@@ -655,7 +655,7 @@ impl Record {
             Self::Table(record) => text(record),
             Self::TaskInput(record) => text(record),
         };
-        // Nothing in a record cannot be written as JSON: all names of fields are texts.
+        // All fields of a record can be written as JSON: their names are texts.
         text.unwrap_or_default()
     }
 }
@@ -708,7 +708,7 @@ pub struct OutputDifference {
     pub recorded: Digest,
     /// The one that was made now.
     pub found: Digest,
-    /// The name in the storage of the one that was made now.
+    /// The name in the storage of the new version.
     pub aside: String,
     /// Their first difference; `None` if the recorded one could not be read.
     pub first: Option<FirstDifference>,
@@ -761,7 +761,7 @@ pub struct SignerNote {
     /// The file was made in this storage.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub own: bool,
-    /// The name of the one who has signed the commit with the file, as the allowed signers have it.
+    /// The name of the signer of the commit with the file, as the allowed signers have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signer: Option<String>,
     /// The fingerprint of the key.

@@ -49,7 +49,7 @@ pub enum Defect {
     /// A record does not fit its name.
     #[error("the record belongs to another name")]
     Misplaced,
-    /// Outputs were adopted, and `--strict` refuses those.
+    /// Outputs were adopted, and `--strict` refuses adopted outputs.
     #[error("it was adopted, and not executed")]
     Adopted,
     /// A tree was trusted, and `--strict` does not.
@@ -362,7 +362,7 @@ pub enum Stamp {
     Modified(i64),
     /// The stamp of a directory: see [`Scan::stamp`](ce_files::manifest::Scan::stamp).
     Scanned(Blake3),
-    /// Nothing is known, as of a value in a results repository: Git keeps no times.
+    /// The state is unknown, as of a value in a results repository: Git keeps no times.
     Unknown,
 }
 

@@ -30,7 +30,7 @@ pub enum WorkflowForm {
 /// The parts of a task that are its workflow as directories.
 const PARTS: [&str; 3] = ["workflow", "inputs", "defaults"];
 
-/// The treatment of what Git has not recorded, or what no text says.
+/// The treatment of files that Git has not recorded, or that a text cannot express.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Force {
     /// It is kept, and nothing is written.
@@ -39,7 +39,7 @@ pub enum Force {
     Replace,
 }
 
-/// Gives the workflow of a task this form, if it has the other one. Returns the names of what was written.
+/// Gives the workflow of a task this form, if it has the other one. Returns the names of the written files.
 ///
 /// # Errors
 ///
@@ -69,7 +69,7 @@ fn to_text(dir: &Path, force: Force) -> Result<Vec<String>, EditError> {
     {
         return Err(EditError::AmbiguousDefinition(name.to_owned()));
     }
-    // In a text, a sweep binds what it lists.
+    // In a text, a sweep binds the names that it lists.
     let is_open = |node: &ExpressionNode| {
         let lists = node.files.iter().any(|file| &*file.name == NAMES);
         node.kind == NodeKind::Sweep && node.inputs.len() > 1 && !lists

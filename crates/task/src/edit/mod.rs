@@ -1,7 +1,7 @@
 //! Making and changing tasks in a work tree: from nothing, or from the other form of the workflow.
 //!
-//! All is written aside and moved to its place when it is whole. Nothing is lost: what Git has not recorded
-//! is replaced only by force, and so is what no text says. Nothing is committed here.
+//! All is written aside and moved to its place when it is whole. Nothing is lost: files that Git has not recorded, or that
+//! a text cannot express, are replaced only by force. Nothing is committed here.
 
 mod convert;
 mod init;
@@ -153,8 +153,8 @@ fn write_error(path: &Path, source: io::Error) -> EditError {
     EditError::Write { path: path.to_owned(), source }
 }
 
-/// Lets something write parts of a task aside, moves them to their places, and then what they replace away. If something fails
-/// before, the task is as it was.
+/// Lets a function write parts of a task aside, moves them to their places, and moves the replaced files away. If something
+/// fails before, the task is as it was.
 fn put_in_place(
     task: &Path,
     new: &[&str],
@@ -210,7 +210,7 @@ fn make_parts(
 ///
 /// # Errors
 ///
-/// Fails if anything cannot be written. What was written before stays.
+/// Fails if anything cannot be written. Files that were written before stay.
 pub fn make(dir: &Path, layout: &WorkflowDirectories) -> io::Result<()> {
     umask::create_dir(dir)?;
     let writer = DirectoryWriter::open(dir)?;
@@ -245,8 +245,8 @@ pub fn make(dir: &Path, layout: &WorkflowDirectories) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the signatures, as far as they are known, of the computations that an expression names, by what is written for them. Of
-/// several computations, that is what the ones that are there have in common.
+/// Returns the signatures, as far as they are known, of the computations that an expression names, by the written names.
+/// For several computations, the signature has the inputs and outputs that the existing ones have in common.
 fn signatures(task: &Path, expression: &Expression) -> Signatures {
     let mut signatures = Signatures::new();
     for (written, names) in computation_names(expression) {

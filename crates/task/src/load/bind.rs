@@ -224,7 +224,7 @@ impl Binder {
     }
 }
 
-/// The values of nodes with the texts of inputs. What is wrong with a value that is missing is a problem of the binder.
+/// The values of nodes with the texts of inputs. A missing value is a problem that the binder reports.
 struct BoundValues<'a> {
     binder: &'a mut Binder,
     files: &'a [Option<TaskFileId>],

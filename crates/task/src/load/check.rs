@@ -19,13 +19,13 @@ use super::written::NodePlace;
 /// The check of one workflow.
 pub(super) struct WorkflowCheck<'a, 'b, S: TaskSource> {
     nodes: NodeMaker<'a, 'b, S>,
-    /// The nodes that written ones are in a scope; `None` for those that have a problem.
+    /// The checked nodes of the written ones in a scope; `None` for a node with a problem.
     visited: HashMap<(NodeId, ScopeId), Option<NodeId>>,
     /// The names that definitions give to written nodes that were not visited yet.
     names: HashMap<NodeId, Vec<Box<str>>>,
     /// The visited ones with such names, in the order of the visits.
     named: Vec<NamedNode<'a>>,
-    /// The rules of sweeps; `None` for those that have a problem.
+    /// The rules of sweeps; `None` for a sweep with a problem.
     rules: HashMap<NodeId, Option<Rc<SweepRules>>>,
     /// The nodes above the current one.
     stack: Vec<OpenNode<'a>>,
@@ -48,7 +48,7 @@ struct NamedNode<'a> {
     names: Vec<Box<str>>,
 }
 
-/// What is written of a node alone, unless it is wrong.
+/// The source of a node alone, unless it is wrong.
 enum OwnPart {
     /// It reads no other node.
     Leaf(Option<NodeId>),
@@ -145,7 +145,7 @@ impl<'a, 'b, S: TaskSource> WorkflowCheck<'a, 'b, S> {
         let own = if written.is_readable(id) {
             self.own_part(id, node, &place, scope)
         } else {
-            // There may be problems in what it reads, too.
+            // There may be problems in the nodes that it reads, too.
             OwnPart::Operation(None)
         };
         match own {
@@ -157,7 +157,7 @@ impl<'a, 'b, S: TaskSource> WorkflowCheck<'a, 'b, S> {
         }
     }
 
-    /// Checks what is written of a node, without the nodes that this one reads.
+    /// Checks the source of a node, without the nodes that it reads.
     fn own_part(
         &mut self,
         id: NodeId,
@@ -291,7 +291,7 @@ impl<'a, 'b, S: TaskSource> WorkflowCheck<'a, 'b, S> {
         let Some(outputs) = &written.outputs else { return operation.slice(self.nodes.library) };
         let names = operation.outputs(self.nodes.library);
         let (slice, wrong) = outputs.resolve(&names);
-        // What can be neither a number nor a name was reported when it was read.
+        // Text that is neither a number nor a name was reported when it was read.
         let reported: Vec<usize> = outputs.wrong().map(|(at, _)| at).collect();
         for (at, error) in wrong.into_iter().filter(|(at, _)| !reported.contains(at)) {
             self.nodes.problem(place, "outputs", at + 1, LoadFault::Slice(error));

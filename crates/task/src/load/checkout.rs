@@ -27,7 +27,7 @@ pub(super) struct Checkout {
     repository: PathBuf,
     heads: Heads,
     snapshot: Snapshot,
-    /// It is read as the work tree stands, with what is not committed.
+    /// It is read as the work tree stands, with uncommitted changes.
     is_draft: bool,
     uncommitted: Uncommitted,
     /// Files with uncommitted changes that matter.
@@ -44,7 +44,7 @@ impl Checkout {
         Ok(Self::new(task, heads, snapshot, Uncommitted::Refuse))
     }
 
-    /// The task in a directory with what is not committed.
+    /// The task in a directory, with uncommitted changes.
     pub(super) fn draft(
         task: &Path,
         mut heads: Heads,
@@ -109,7 +109,7 @@ impl Checkout {
         self.repository.join(place.whole_place())
     }
 
-    /// A repository on the disk around something that the task's repository has by itself. What is changed there is not known.
+    /// A repository on the disk around something that the task's repository has by itself. Its changes are not known.
     fn overlaid_by(&self, place: &TreePath) -> Option<PathBuf> {
         let top = ce_git::top(&self.real(place))?;
         let own = self.repository.join(place.repository_place());
@@ -344,7 +344,7 @@ impl TaskSource for Checkout {
             }
             refuse(&place, &changes)?;
         }
-        // What a commit lacks is reported when it is read.
+        // Files that a commit lacks are reported when they are read.
         if !self.is_draft || matches!(found, Err(SnapshotError::NotCloned { .. })) {
             return Ok(recorded);
         }
@@ -352,7 +352,7 @@ impl TaskSource for Checkout {
             SnapshotError::Git(_) => LoadFault::from(fault),
             fault => LoadFault::Tree { path: name.path().to_owned(), fault: fault.into() },
         })?;
-        // The commit of the source records neither what differs, nor another commit of a submodule in it.
+        // The commit of the source records neither the changes, nor another commit of a submodule in it.
         let differs = found.is_draft() || moved.is_some_and(|moved| moved != place);
         if self.uncommitted != Uncommitted::Evaluate || !differs {
             return Ok(recorded);

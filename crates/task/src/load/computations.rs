@@ -39,7 +39,7 @@ pub(super) enum CodePlace {
     File(String),
 }
 
-/// What a computation says of itself. A part that has a problem is `None`.
+/// The declarations of a computation: its inputs, outputs, access and resources. A part that has a problem is `None`.
 #[derive(Default)]
 pub(super) struct Description {
     /// The names of its inputs.
@@ -256,7 +256,7 @@ fn describe<S: TaskSource>(
     Description { inputs, outputs, access }
 }
 
-/// Reads what the computation with this name says of itself. Nothing is known of one that is not there.
+/// Reads the declarations of the computation with this name. Nothing is known of one that is not there.
 pub(super) fn described(
     source: &mut impl TaskSource,
     name: &str,
@@ -276,7 +276,7 @@ pub(super) fn described(
     }
 }
 
-/// The same of an exported computation, which may be one file.
+/// The same for an exported computation, which may be one file.
 pub(super) fn exported<S: TaskSource>(
     source: &mut S,
     dir: &TreePath,
@@ -291,7 +291,7 @@ pub(super) fn exported<S: TaskSource>(
     declaration.map_or_else(Description::default, |it| declared(&it, place, findings))
 }
 
-/// Reads what a computation in one file says of itself.
+/// Reads the declarations of a computation in one file.
 fn declaration(
     contents: Result<Vec<u8>, LoadFault>,
     place: &Path,
@@ -305,7 +305,7 @@ fn declaration(
     None
 }
 
-/// The names of the inputs and outputs that are declared, and what is granted.
+/// The names of the declared inputs and outputs, and the granted access.
 fn declared(declaration: &Declaration, place: &Path, findings: &mut Problems) -> Description {
     let mut list =
         |file| list_of(file, place, declaration.file(file).unwrap_or_default(), findings);
@@ -520,7 +520,7 @@ pub(super) struct WrittenLine {
     pub(super) line: usize,
 }
 
-/// The lines of files that are for several nodes, and what was reported of them.
+/// The lines of files that are for several nodes, and the problems reported in them.
 #[derive(Default)]
 pub(super) struct SharedLines {
     pub(super) task: Vec<(ComputationName, WrittenLine)>,

@@ -514,8 +514,8 @@ fn inputs(source: &mut impl TaskSource, findings: &mut Problems) -> Option<Vec<I
     Some(names)
 }
 
-/// Returns the inputs of the task in a directory, as it is checked out or at a revision. There are none if
-/// the task or its repository cannot be read, or is not trusted.
+/// Returns the inputs of the task in a directory, as it is checked out or at a revision. It is empty if the task or its
+/// repository cannot be read, or is not trusted.
 pub fn input_names(dir: &Path, at: Option<&str>) -> Vec<InputName> {
     let names = match at {
         Some(rev) => Snapshot::open(dir, rev).ok().and_then(|mut it| any_inputs(&mut it)),
@@ -534,8 +534,8 @@ fn any_inputs(source: &mut impl TaskSource) -> Option<Vec<InputName>> {
     }
 }
 
-/// Returns the computations of the task in a directory, as it is checked out, each with its directory or file relative to the
-/// task. There are none if the task or its repository cannot be read, or is not trusted.
+/// Returns the computations of the task in a directory, as it is checked out, each with its directory or file relative to
+/// the task. It is empty if the task or its repository cannot be read, or is not trusted.
 pub fn computation_places(dir: &Path) -> Vec<(ComputationName, PathBuf)> {
     let listed = work_tree(dir).map(|mut source| computations::listed(&mut source));
     let listed = listed.unwrap_or_default().into_iter();
@@ -560,7 +560,8 @@ fn work_tree(dir: &Path) -> Option<Snapshot> {
     Some(Snapshot::of_files(&real))
 }
 
-/// Returns the signature of a computation of the task in a directory, as far as it is known: loading the task says what is wrong.
+/// Returns the signature of a computation of the task in a directory, as far as it is known: loading the task reports
+/// problems.
 pub fn signature(dir: &Path, name: &str) -> Signature {
     let mut source = Snapshot::of_files(&dir.canonicalize().unwrap_or_else(|_| dir.to_owned()));
     let described = computations::described(&mut source, name, &mut Problems::default());

@@ -23,7 +23,7 @@ use super::source::TaskSource;
 use super::values::{TaskFiles, TaskTrees};
 use super::written::{NodePlace, WrittenWorkflow};
 
-/// Makes nodes of what is written.
+/// Makes nodes of their source.
 pub(super) struct NodeMaker<'a, 'b, S: TaskSource> {
     pub(super) written: WrittenWorkflow<'a>,
     pub(super) inputs: Option<&'a [InputName]>,

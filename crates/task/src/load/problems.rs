@@ -288,7 +288,7 @@ pub enum LoadFault {
     Tree {
         /// The path in the repository.
         path: String,
-        /// What stands there.
+        /// The entry that stands there.
         fault: Box<SnapshotError>,
     },
     /// A computation or another repository has uncommitted changes.
@@ -519,7 +519,7 @@ impl LoadFault {
 }
 
 impl LoadFault {
-    /// Whether what is written is wrong, also where files and computations that it names are missing.
+    /// Whether the source is wrong, even if files and computations that it names are missing.
     pub(super) fn is_of_writing(&self) -> bool {
         match self {
             Self::Mistake(_)
@@ -719,7 +719,8 @@ pub(super) fn place(path: &Path, line: Option<usize>) -> String {
     }
 }
 
-/// Returns advice for files with uncommitted changes. Nobody is to commit what an editor or an interpreter has left.
+/// Returns advice for files with uncommitted changes. Files that an editor or an interpreter has left are not meant to be
+/// committed.
 fn committing(files: &[PathBuf]) -> &'static str {
     match files.iter().filter(|path| is_leftover(path)).count() {
         0 => "git add and git commit them, or evaluate with --dirty",

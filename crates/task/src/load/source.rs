@@ -1,4 +1,4 @@
-//! The sources of a task: a commit, or what a work tree would become as a commit.
+//! The sources of a task: a commit, or the commit that a work tree would become.
 //!
 //! Both return the same for the same task. They return handles of directories, so that no long path
 //! is resolved from its beginning, however deep a workflow is.
@@ -22,7 +22,7 @@ use super::problems::LoadFault;
 /// The greatest size of a file that is read whole, in bytes.
 const MAX_SIZE: u64 = text_file::MAX_FILE as u64;
 
-/// The same of a file with points of a sweep, or a text.
+/// The same for a file with points of a sweep, or a text.
 const MAX_POINTS_SIZE: u64 = text_file::MAX_POINTS_FILE as u64;
 
 /// The identity of a directory, however it is reached.
@@ -90,7 +90,7 @@ pub(super) trait TaskSource {
         self.read_at_most(dir, name, MAX_SIZE)
     }
 
-    /// The same of a file with points of a sweep, or a text, of at most 64 MiB.
+    /// The same for a file with points of a sweep, or a text, of at most 64 MiB.
     fn read_points(&mut self, dir: &TreePath, name: &str) -> Result<Vec<u8>, LoadFault> {
         self.read_at_most(dir, name, MAX_POINTS_SIZE)
     }

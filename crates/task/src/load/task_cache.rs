@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::computations::{RESOURCES_FILE, name_of_file};
 use super::{DEFAULTS, INPUTS, Loaded, WORKFLOW};
 
-/// The number of nodes from which on a task is large.
+/// The least number of nodes of a large task.
 const MIN_NODES: usize = 256;
 
 /// The number of tasks in the cache.

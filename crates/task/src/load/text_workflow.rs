@@ -49,7 +49,7 @@ pub fn written_text(dir: &Path) -> Result<Option<String>, LoadError> {
     Ok(text.flatten())
 }
 
-/// Parses the text of a task's workflow, or adds what is wrong with it.
+/// Parses the text of a task's workflow, or adds its problems.
 pub(super) fn parsed<'a>(text: &'a str, findings: &mut Problems) -> Option<Parsed<'a>> {
     let (parsed, mistakes) = match parse(text) {
         Ok(parsed) => {

@@ -318,7 +318,7 @@ pub(super) fn retain_unread(
     });
 }
 
-/// Finds files of a task, in a thread of its own that keeps what it has read.
+/// Finds files of a task, in a thread of its own that caches its reads.
 #[derive(Debug)]
 pub struct DeferredFiles {
     dir: PathBuf,

@@ -33,7 +33,7 @@ pub(super) enum NodePlace<'a> {
         written: &'a WrittenDirectories,
         node: NodeId,
         dir: TreePath,
-        /// The node was read from an equal directory, which has the places of what it reads.
+        /// The node was read from an equal directory, which has the places of the nodes that it reads.
         is_copy: bool,
     },
 }
@@ -59,7 +59,7 @@ impl<'a> WrittenWorkflow<'a> {
         Some((root, place))
     }
 
-    /// Whether all of a node could be read. If not, that was reported, and only what it reads is known.
+    /// Whether all of a node could be read. If not, that was reported, and only its inputs are known.
     pub(super) fn is_readable(self, node: NodeId) -> bool {
         match self {
             Self::Text(_) => true,
@@ -67,7 +67,7 @@ impl<'a> WrittenWorkflow<'a> {
         }
     }
 
-    /// The numbered directories of the inputs of a node. A text numbers nothing: there, the order of the inputs says what they fill.
+    /// The numbered directories of the inputs of a node. A text has no numbers: there, inputs are filled in their order.
     pub(super) fn branches(self, node: NodeId) -> Option<impl Iterator<Item = &'a Branch>> {
         match self {
             Self::Text(_) => None,
@@ -114,7 +114,7 @@ impl<'a> WrittenWorkflow<'a> {
             Self::Directories(written) => return written.folders[node.index()].rules.clone(),
         };
         let mut rules = parsed.rules(node).map_err(|mistakes| findings.mistakes(mistakes)).ok()?;
-        // In a text, a sweep over computed points binds what it lists.
+        // In a text, a sweep over computed points binds the names that it lists.
         let written = &parsed.text.expression[node];
         if written.kind == NodeKind::Sweep && written.inputs.len() > 1 {
             rules.names.get_or_insert_default();

@@ -28,7 +28,7 @@ use super::{INPUTS, LoadError, WORKFLOW, inputs, real};
 pub struct WrittenDirectories {
     /// Its expression with all labels. [`written`] has the rules of sweeps and the definitions in it, too.
     pub text: Text,
-    /// The nodes with a part that could not be read, which was reported. They stand for what they read.
+    /// The nodes with a part that could not be read, which was reported. They stand for the nodes that they read.
     pub(super) unreadable: HashSet<NodeId>,
     /// The directory of each node.
     pub(super) folders: Vec<Folder>,
@@ -167,7 +167,7 @@ impl<S: TaskSource> Reader<'_, S> {
         let Some(open) = self.stack.pop() else { return };
         let OpenDirectory { id, mut node, is_unreadable, is_sweep, folder, .. } = open;
         if is_unreadable && is_sweep {
-            // What the names in its body stand for is not known.
+            // The meaning of the names in its body is not known.
             node.inputs.clear();
         }
         let node = self.add(node, folder);
@@ -312,7 +312,7 @@ impl<S: TaskSource> Reader<'_, S> {
         }
     }
 
-    /// Reads the files that are the rules of a node, and notes what they say beyond that.
+    /// Reads the files with the rules of a node, and notes other contents of them.
     fn rules(&mut self, dir: &TreePath, entries: &[OsString]) -> Option<SweepRules> {
         let warnings = self.findings.warnings.len();
         let files = sweep_files(self.source, dir, entries, self.findings);
@@ -330,8 +330,8 @@ impl<S: TaskSource> Reader<'_, S> {
         files
     }
 
-    /// Returns the branches in a directory `inputs`, in the order of their numbers. Reports problems of the numbering, and notes what is beside
-    /// them.
+    /// Returns the branches in a directory `inputs`, in the order of their numbers. Reports problems of the numbering, and
+    /// notes other entries.
     fn branches(&mut self, inputs: &TreePath) -> Vec<Branch> {
         let listed = self.source.list(inputs);
         let mut branches = Vec::new();
@@ -359,7 +359,8 @@ impl<S: TaskSource> Reader<'_, S> {
         branches
     }
 
-    /// Returns the value of a result, or adds its problem. No path is put together for what is right: it is as long as the workflow is deep.
+    /// Returns the value of a result, or adds its problem. No path is built for a valid node: it is as long as the workflow
+    /// is deep.
     fn note<T>(&mut self, dir: &TreePath, name: &str, result: Result<T, LoadFault>) -> Option<T> {
         let path = || if name.is_empty() { dir.place() } else { dir.place().join(name) };
         result.map_err(|fault| self.findings.problem(&path(), fault)).ok()
@@ -410,7 +411,7 @@ impl<S: TaskSource> Reader<'_, S> {
     }
 }
 
-/// A node that stands for what it reads, until more is known of it.
+/// A node that stands for its inputs until more is known of it.
 fn unreadable() -> ExpressionNode {
     ExpressionNode {
         kind: NodeKind::All,

@@ -52,7 +52,7 @@ pub enum PoolAction {
     Ask(Vec<JobToken>),
     /// Cancel the jobs with this name, and report by [`WorkerPool::cancelled`].
     Cancel(JobToken, CancelScope),
-    /// Nothing before this time, unless something is reported. `None`: only after a report.
+    /// The pool does nothing before this time, unless something is reported. `None`: only after a report.
     Wait(Option<Duration>),
 }
 
@@ -299,8 +299,8 @@ impl WorkerPool {
         }
     }
 
-    /// Returns the workers to submit, and when. Of several classes that lack workers, chooses the one with the fewest.
-    /// One submission at a time.
+    /// Returns the workers to submit, and when. Chooses the class with the fewest workers among those that lack some. One
+    /// submission at a time.
     fn request(&self, now: Duration) -> Option<(Duration, Resources, u32)> {
         let (waiting, alive) = self.workers();
         let pending = self.most_pending.checked_sub(waiting)?;
