@@ -34,11 +34,12 @@ impl Explain for AuditedTwice {
     }
 }
 
-/// Execute recorded calls again, and compare what they make with what is recorded
+/// Execute recorded calls again, and compare their outputs with the recorded ones
 ///
-/// Each call is executed in a place of its own, isolated as its computation says. Nothing that is published changes. What is found is
-/// evidence: the ledger of the storage says who has executed a call and with which outputs, and ce push shares it. Without further arguments,
-/// all calls are audited of all jobs whose commits are in the repository, those first that the fewest have executed.
+/// Each call is executed in a place of its own, isolated as its computation says. No published result changes. The findings
+/// are evidence: the ledger of the storage says who has executed a call and with which outputs, and ce push shares it.
+/// Without further arguments, all calls of all jobs whose commits are in the repository are audited, beginning with the
+/// calls that the fewest have executed.
 #[derive(Debug, Parser)]
 #[command(version, after_help = EXIT_CODES)]
 pub(super) struct AuditCalls {
@@ -58,7 +59,7 @@ pub(super) struct AuditCalls {
     #[arg(long, value_name = "JOB|FILE", conflicts_with = "calls", value_hint = clap::ValueHint::FilePath)]
     job: Option<PathBuf>,
 
-    /// Take no longer than this, such as 2h: begin no call that took longer than what is left
+    /// Take no longer than this, such as 2h: begin no call that took longer than the rest of this time
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     budget: Option<Duration>,
 
@@ -74,8 +75,8 @@ pub(super) struct AuditCalls {
     #[arg(long)]
     json: bool,
 
-    /// How many computations run at the same time, or how many cpus they use if they ask for several [default: what Git's
-    /// configuration has for compeval.jobs, else the number of cores]
+    /// How many computations run at the same time, or how many cpus they use if they ask for several [default:
+    /// compeval.jobs in Git's configuration, else the number of cores]
     #[arg(short, long, value_name = "N", value_parser = parse_count)]
     jobs: Option<NonZeroUsize>,
 
@@ -98,8 +99,7 @@ pub(super) struct AuditCalls {
     #[arg(long, overrides_with = "no_isolate")]
     isolate: bool,
 
-    /// Do not isolate computations from the rest of the system [default: what Git's configuration has for
-    /// compeval.isolate]
+    /// Do not isolate computations from the rest of the system [default: compeval.isolate in Git's configuration]
     #[arg(long, overrides_with = "isolate")]
     no_isolate: bool,
 
@@ -107,8 +107,8 @@ pub(super) struct AuditCalls {
     #[arg(long, value_name = "DIR", default_value = ".", value_parser = task_dir(), value_hint = clap::ValueHint::DirPath)]
     task: PathBuf,
 
-    /// The directory that keeps all results [default: the one that the path of the first call leads through, else what Git's
-    /// configuration has for compeval.storage]
+    /// The directory that keeps all results [default: the one in the path of the first call, else compeval.storage in Git's
+    /// configuration]
     #[arg(value_hint = clap::ValueHint::DirPath)]
     storage: Option<PathBuf>,
 

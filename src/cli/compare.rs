@@ -56,26 +56,26 @@ impl Explain for SidesError {
 
 /// Compare the medians of measurements: two levels of a factor, two commits, or two files
 ///
-/// Shows for each group of points the ratio of the new median to the old one with its confidence
-/// interval, and whether that means more, less, the same, or is not clear. Texts and digests are
-/// compared by ce diff. Nothing is computed, and nothing is written.
+/// Shows for each group of points the ratio of the new median to the old one with its confidence interval, and the verdict:
+/// more, less, the same, or unclear. Texts and digests are compared by ce diff. Nothing is computed, and nothing is
+/// written.
 #[derive(Debug, Parser)]
 #[command(version, override_usage = USAGE, after_help = EXIT_CODES)]
 pub(super) struct CompareMedians {
-    /// Compare two levels of a column, such as version=v5.3,v5.4; of a commit, the first digits are enough
+    /// Compare two levels of a column, such as version=v5.3,v5.4; the first digits of a commit are enough
     #[arg(long, value_name = "NAME=OLD,NEW", value_parser = by)]
     by: Option<FactorLevels>,
 
-    /// Compare only this column; may be repeated [default: all columns of numbers that are no names of points]
+    /// Compare only this column; may be repeated [default: all columns of numbers that are not names of points]
     #[arg(long, value_name = "NAME")]
     column: Vec<String>,
 
-    /// Take the values of a column as exact: they are no measurements, but sizes or counts; may be repeated
+    /// Take the values of a column as exact, such as sizes or counts, not as measurements; may be repeated
     #[arg(long, value_name = "NAME")]
     exact: Vec<String>,
 
-    /// Tell groups apart by this column; may be repeated [default: the names of points; of a file, the columns
-    /// before replicate, and those that are not all numbers]
+    /// Tell groups apart by this column; may be repeated [default: the names of points; in a file, the columns before
+    /// replicate, and columns that are not all numbers]
     #[arg(long, value_name = "NAME")]
     group: Vec<String>,
 
@@ -83,7 +83,7 @@ pub(super) struct CompareMedians {
     #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "1")]
     threshold: f64,
 
-    /// Which values are better [default: what the columns say]
+    /// Which values are better [default: as the columns declare]
     #[arg(long, value_name = "DIRECTION")]
     better: Option<Direction>,
 

@@ -25,13 +25,13 @@ use ce_storage::{Durability, Entry, Storage, Unrecorded};
 
 /// Add the results of a storage to a Git repository
 ///
-/// The repository has the layout of a storage, so that a clone of it is one. Pushed are the outputs of calls that were executed,
-/// of jobs and of sweeps, with records that say what was made from what: nothing of who, where and when. What is
-/// there stays as it is. If others push at the same time, the results join.
+/// The repository has the layout of a storage, so that a clone of it is one. It gets the outputs of executed calls, jobs
+/// and sweeps, with records of their origins, but without users, hosts and times. Existing results stay as they are. If
+/// others push at the same time, the results join.
 #[derive(Debug, Parser)]
 #[command(version, after_help = PUSH_EXIT_CODES)]
 pub(super) struct Push {
-    /// Push nothing; print what would be
+    /// Push nothing; print the results that would be pushed
     #[arg(short = 'n', long)]
     dry_run: bool,
 
@@ -40,7 +40,7 @@ pub(super) struct Push {
     #[arg(long, value_name = "SIZE", value_parser = limit)]
     limit: Option<u64>,
 
-    /// Make outputs larger than this Git LFS objects in this repository, such as 10M, from now on, whoever pushes
+    /// Make outputs larger than this Git LFS objects in this repository, such as 10M, from now on, for all users
     #[arg(long, value_name = "SIZE", value_parser = limit, conflicts_with = "revoke")]
     lfs: Option<u64>,
 
@@ -64,7 +64,8 @@ pub(super) struct Push {
     #[arg(long)]
     allow_secrets: bool,
 
-    /// Push the logs of isolated calls, too; with `all`, those of all calls. What has a secret, or names a host or a user, stays here
+    /// Push the logs of isolated calls, too; with `all`, the logs of all calls. A log with a secret, or the name of a host
+    /// or a user, is not pushed
     #[arg(long, value_name = "WHICH", require_equals = true, num_args = 0..=1, default_missing_value = "isolated")]
     logs: Option<LogChoice>,
 
@@ -72,8 +73,8 @@ pub(super) struct Push {
     #[arg(long)]
     inputs: bool,
 
-    /// Take the results of inboxes into those of the repository, too: what others have pushed who may not write there, or were
-    /// always overtaken
+    /// Take the results of inboxes into the results of the repository, too: inboxes are from users who may not write there,
+    /// or were always overtaken
     #[arg(long)]
     collect: bool,
 
@@ -89,7 +90,7 @@ pub(super) struct Push {
     #[arg(long, value_name = "TEXT", requires = "revoke")]
     because: Option<String>,
 
-    /// Print only what was not pushed, and why
+    /// Print only the results that were not pushed, and why
     #[arg(short, long, conflicts_with = "json")]
     quiet: bool,
 
@@ -215,12 +216,12 @@ pub(super) fn limit(text: &str) -> Result<u64, String> {
 
 /// Take the results of a Git repository into a storage
 ///
-/// Each result is published as if it had been executed here, once its files were compared with its record. What is here stays as it
-/// is. The storage may be in use, and is made if it does not exist.
+/// Each result is published as if it had been executed here, once its files were compared with its record. Existing results
+/// stay as they are. The storage may be in use, and is made if it does not exist.
 #[derive(Debug, Parser)]
 #[command(version, after_help = PULL_EXIT_CODES)]
 pub(super) struct Pull {
-    /// Take nothing; print what would be taken
+    /// Take nothing; print the results that would be taken
     #[arg(short = 'n', long)]
     dry_run: bool,
 
@@ -228,20 +229,21 @@ pub(super) struct Pull {
     #[arg(long, value_name = "SIZE", value_parser = limit)]
     limit: Option<u64>,
 
-    /// Take only what one of these has signed: a file of allowed signers, as ssh has it [default: compeval.signers in Git's
-    /// configuration]
+    /// Take only results that one of these has signed: a file of allowed signers, as ssh has it [default: compeval.signers
+    /// in Git's configuration]
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     signers: Option<PathBuf>,
 
-    /// Take only calls of which so many have had the same outputs [default: compeval.require in Git's configuration]
+    /// Take only calls for which this number of attesters have had the same outputs [default: compeval.require in Git's
+    /// configuration]
     #[arg(long, value_name = "NUMBER", value_parser = parse_count)]
     require: Option<NonZeroUsize>,
 
-    /// Take results also if their history is not that of the last time
+    /// Take results even if their history was rewritten since the last time
     #[arg(long)]
     rewritten: bool,
 
-    /// Print only what was not pulled, and why
+    /// Print only the results that were not pulled, and why
     #[arg(short, long, conflicts_with = "json")]
     quiet: bool,
 

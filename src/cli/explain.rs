@@ -14,11 +14,11 @@ use ce_model::humanize::counted;
 use ce_queries::explain::{self, Explanation};
 use ce_report::{self as report, Failures, say};
 
-/// Explain why calls would run: what was changed since the nearest result that is there
+/// Explain why calls would run: the changes since the nearest existing result
 ///
-/// Prints how many calls would run and how much computing that is, estimated from earlier calls; then the root
-/// causes, with the commits and files that changed a computation; then the calls, those of a computation with the same
-/// reasons in a line. A reason says how a call differs from the nearest earlier one. Computes nothing and writes nothing.
+/// Prints how many calls would run and how much computing that is, estimated from earlier calls; then the root causes, with
+/// the commits and files that changed a computation; then the calls, with one line for all calls of a computation with the
+/// same reasons. A reason says how a call differs from the nearest earlier one. Computes nothing and writes nothing.
 #[derive(Debug, Parser)]
 #[command(
     version,

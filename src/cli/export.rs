@@ -28,13 +28,12 @@ use ce_storage::{Defect, Maintenance, Storage};
 
 /// Make a directory with the files of results under readable names
 ///
-/// The outputs of a job have the names that they have in the computation that made them; a sweep has a
-/// directory for each of its points. README.md says of each file what made it. Nothing is computed. In a clone of a results repository,
-/// large outputs that are away are fetched.
+/// The outputs of a job have the names that they have in the computation that made them; a sweep has a directory for each
+/// of its points. README.md tells the origin of each file. Nothing is computed. In a clone of a results repository, large
+/// outputs that are away are fetched.
 ///
-/// With --crate, it is a Provenance Run Crate: an RO-Crate, which archives such as Zenodo and other programs
-/// understand. It says what was made from what by which commits, and names neither hosts nor users nor paths of this
-/// machine.
+/// With --crate, the directory is a Provenance Run Crate: an RO-Crate, which archives such as Zenodo and other programs
+/// understand. It tells the origin of each file, with commits, and names neither hosts nor users nor paths of this machine.
 #[derive(Debug, Parser)]
 #[command(version, allow_missing_positional = true, override_usage = USAGE, after_help = EXPORT_EXIT_CODES)]
 pub(super) struct ExportResults {
@@ -53,8 +52,8 @@ pub(super) struct ExportResults {
     #[arg(long)]
     json: bool,
 
-    /// The directory that keeps all results [default: the one that the path of the first result leads through, else
-    /// what Git's configuration has for compeval.storage]
+    /// The directory that keeps all results [default: the one in the path of the first result, else compeval.storage in
+    /// Git's configuration]
     #[arg(value_hint = clap::ValueHint::DirPath)]
     storage: Option<PathBuf>,
 
@@ -95,7 +94,8 @@ struct CrateArgs {
     #[arg(long, value_name = "LICENCE", requires = "wanted", value_parser = LicenceName::parse)]
     license: Option<LicenceName>,
 
-    /// An author of the crate: `NAME`, `NAME <URL>` or `NAME <ORCID>`. May be given several times [default: those in CITATION.cff]
+    /// An author of the crate: `NAME`, `NAME <URL>` or `NAME <ORCID>`. May be given several times [default: the authors in
+    /// CITATION.cff]
     #[arg(long, value_name = "NAME", requires = "wanted", value_parser = person)]
     author: Vec<Contributor>,
 
@@ -271,7 +271,7 @@ impl ExportResults {
     }
 }
 
-/// Print what a paper needs to name a result
+/// Print a citation of a result for a paper
 ///
 /// The task and the output, the full commit and the repository that has it, the inputs and the file with
 /// their hashes, the version of CompEval, and the day of the execution.

@@ -41,8 +41,8 @@ Exit codes: 0 done, 2 the arguments are wrong, or a repository cannot be read co
 storage could not be read or written."
 )]
 pub(super) struct Gc {
-    /// Keep what belongs to any branch, tag or other reference of a task's repository [default:
-    /// all repositories that are recorded to use the storage]
+    /// Keep results that belong to any branch, tag or other reference of a task's repository [default: all repositories
+    /// that are recorded to use the storage]
     #[arg(long, value_name = "REPOSITORY", value_hint = clap::ValueHint::DirPath)]
     keep: Vec<PathBuf>,
 
@@ -50,7 +50,7 @@ pub(super) struct Gc {
     #[arg(long, conflicts_with = "keep", requires = "older")]
     no_keep: bool,
 
-    /// Keep what was recorded since: 90d, 36h, 2026-07-31, 2026-07-31T12:00:00Z; 0s keeps nothing
+    /// Keep results recorded since then: 90d, 36h, 2026-07-31, 2026-07-31T12:00:00Z; 0s keeps nothing
     #[arg(long, value_name = "TIME", value_parser = past_time)]
     older: Option<PastTime>,
 
@@ -75,8 +75,8 @@ pub(super) struct Gc {
     #[arg(long, requires = "published")]
     believe: bool,
 
-    /// Make outputs away that can be made again: their executions were isolated, and all that they read is here or can be made
-    /// again
+    /// Make outputs away that can be made again: their executions were isolated, and all their inputs are here or can be
+    /// made again
     #[arg(long, group = MAKING_AWAY, conflicts_with_all = RULES)]
     recomputable: bool,
 
@@ -96,7 +96,7 @@ pub(super) struct Gc {
     #[arg(long, value_name = "REPOSITORY", conflicts_with_all = OTHERS, value_hint = clap::ValueHint::DirPath)]
     forget: Vec<String>,
 
-    /// Print only what stays since it is in use
+    /// Print only the results that stay because they are in use
     #[arg(short, long, requires = "delete", conflicts_with = "json")]
     quiet: bool,
 
@@ -126,7 +126,7 @@ const OTHERS: [&str; 11] = [
 /// The options that make outputs away.
 const MAKING_AWAY: &str = "making-away";
 
-/// Options that say which commits keep results; of what is away, the record is kept in any case.
+/// Options that say which commits keep results. The record of a result that is away is kept in any case.
 const RULES: [&str; 2] = ["keep", "no_keep"];
 
 /// Takes candidates away, and reports the fate of each.
@@ -159,7 +159,7 @@ impl Tool for Gc {
         if self.recomputable || !self.published.is_empty() {
             return self.make_away(storage, out);
         }
-        // A result that is recorded later is no candidate: its commit or its repository may be later, too.
+        // A result that is recorded later is not a candidate: its commit or its repository may be later, too.
         let history = History::read(storage)?.with_recipes(storage)?;
         let request = CollectRequest { reach: self.reach(storage)?, since: self.since() };
         let candidates = collect::candidates(storage, &history, &request)?;
@@ -376,7 +376,7 @@ impl Explain for NothingToPin {
     }
 }
 
-/// Pin results, so that they are never collected; without a file, list what is pinned
+/// Pin results, so that they are never collected; without a file, list the pinned results
 ///
 /// A result that is pinned stays with everything that it was made from.
 #[derive(Debug, Parser)]
@@ -395,12 +395,12 @@ pub(super) struct Pin {
     #[arg(long, value_name = "TEXT")]
     note: Option<String>,
 
-    /// Print what is pinned as JSON, one object a line
+    /// Print the pinned results as JSON, one object a line
     #[arg(long)]
     json: bool,
 
-    /// The directory that keeps all results [default: the one that the path of the first file leads through, else
-    /// what Git's configuration has for compeval.storage]
+    /// The directory that keeps all results [default: the one in the path of the first file, else compeval.storage in Git's
+    /// configuration]
     #[arg(value_hint = clap::ValueHint::DirPath)]
     storage: Option<PathBuf>,
 

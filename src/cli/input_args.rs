@@ -24,8 +24,7 @@ use ce_storage::InputSource;
 /// The storage, and the inputs of the task, as they were typed.
 #[derive(Clone, Debug, Args)]
 pub(super) struct PathArgs {
-    /// The directory that keeps all results [default: what Git's configuration has for
-    /// compeval.storage]
+    /// The directory that keeps all results [default: compeval.storage in Git's configuration]
     #[arg(value_hint = clap::ValueHint::DirPath)]
     storage: Option<PathBuf>,
 
@@ -262,7 +261,7 @@ fn file_named<'a>(argument: &'a Path, name: &InputName) -> Option<&'a Path> {
     Some(Path::new(OsStr::from_bytes(file)))
 }
 
-/// The name before the `=` of an argument that is no input's, unless the whole of it is a file.
+/// The name before the `=` of an argument that is not an input, unless the whole of it is a file.
 fn missing_name(argument: &Path) -> Option<&str> {
     let (name, _) = argument.to_str()?.split_once('=')?;
     (!name.is_empty() && !name.contains('/') && !argument.exists()).then_some(name)

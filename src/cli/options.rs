@@ -100,7 +100,7 @@ pub(super) fn warn(program: &str, warning: &Warning) {
 /// The treatment of outputs without a record.
 #[derive(Debug, Args)]
 pub(super) struct Strict {
-    /// Use neither results without a record nor adopted ones, nor those taken over because a tree was trusted
+    /// Do not use results without a record, adopted results, or results taken over because a tree was trusted
     ///
     /// By default, results of the first CompEval implementation and files put in place by hand are
     /// adopted: used, and recorded as adopted.
@@ -113,7 +113,7 @@ impl Strict {
         if self.strict { Unrecorded::Refuse } else { Unrecorded::Adopt }
     }
 
-    /// The options of a session that only looks for results.
+    /// The options of a session that only looks up results.
     pub(super) fn to_look(&self, config: &Config) -> Result<RunOptions, Error> {
         Ok(RunOptions::to_look(config, self.unrecorded(), report::terminal())?)
     }
@@ -146,9 +146,8 @@ impl PlaceName {
 /// How tasks are evaluated.
 #[derive(Debug, Args)]
 pub(super) struct RunArgs {
-    /// How many computations run at the same time, or how many cpus they use if they ask for several
-    /// [default: what Git's configuration has for
-    /// compeval.jobs, else the number of cores]
+    /// How many computations run at the same time, or how many cpus they use if they ask for several [default:
+    /// compeval.jobs in Git's configuration, else the number of cores]
     #[arg(short, long, value_name = "N", value_parser = parse_count)]
     jobs: Option<NonZeroUsize>,
 
@@ -162,7 +161,8 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     key: Option<PathBuf>,
 
-    /// Start no more calls once one has failed. What runs goes on to its end, is kept if it succeeds, and is not retried
+    /// Start no more calls once one has failed. Running calls go on to their end: results are kept, and failures are not
+    /// retried
     #[arg(long, overrides_with = "keep_going")]
     fail_fast: bool,
 
@@ -174,8 +174,7 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "N", value_parser = |text: &str| parse_number::<u32>(text, 0), default_value_t = 0)]
     retry: u32,
 
-    /// Execute points of sweeps again that failed before and are rows of a table, because the sweep
-    /// allows that
+    /// Execute points of sweeps again that failed before, in sweeps that allow failures
     #[arg(long)]
     retry_failed: bool,
 
@@ -192,8 +191,7 @@ pub(super) struct RunArgs {
     #[arg(long, overrides_with = "no_isolate")]
     isolate: bool,
 
-    /// Do not isolate computations from the rest of the system [default: what Git's configuration
-    /// has for compeval.isolate]
+    /// Do not isolate computations from the rest of the system [default: compeval.isolate in Git's configuration]
     #[arg(long, overrides_with = "isolate")]
     no_isolate: bool,
 

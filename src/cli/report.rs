@@ -36,9 +36,10 @@ const RESULTS: usize = 500;
 
 /// Write a page about a task, some results or a whole storage: one HTML file for any browser
 ///
-/// The page is for somebody who has to decide something. It has the question, how complete and how well known all is, the outputs as what
-/// they are, medians of measurements with their intervals, levels compared, how to repeat it, and failures; below, how it was
-/// made. It needs no server, no network and no scripts. Nothing is computed, and nothing is written but the page.
+/// The page is for somebody who has to decide something. It has the question, how complete and how certain the results are,
+/// the outputs, medians of measurements with their intervals, comparisons of levels, how to repeat it, and failures; below,
+/// how the results were made. It needs no server, no network and no scripts. Nothing is computed, and nothing is written
+/// but the page.
 #[derive(Debug, Parser)]
 #[command(
     version,
@@ -50,8 +51,9 @@ const RESULTS: usize = 500;
     mut_arg("strict", |arg| arg.requires("task")),
 )]
 pub(super) struct WriteReport {
-    /// The file to be written, or - for standard output; a file that is there is replaced only if it is such a page. With a slash at its end,
-    /// a directory: the page is index.html in it, and outputs that have no room on it are in files/
+    /// The file to be written, or - for standard output; an existing file is replaced only if it is a page of ce report.
+    /// With a slash at its end, a directory: the page is index.html in it, and outputs that have no room on it are in
+    /// files/
     #[arg(short, long, value_name = "FILE", default_value = "report.html", value_hint = clap::ValueHint::FilePath)]
     output: PathBuf,
 
@@ -63,19 +65,19 @@ pub(super) struct WriteReport {
     #[arg(short, long)]
     quiet: bool,
 
-    /// Have at most so many calls on the page, the newest
+    /// Have at most this number of calls on the page, the newest
     #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = |text: &str| parse_number::<usize>(text, 0))]
     calls: usize,
 
-    /// Have at most so many rows of each table on the page, the first
+    /// Have at most this number of rows of each table on the page, the first
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = |text: &str| parse_number::<usize>(text, 0))]
     rows: usize,
 
-    /// Have at most so many KiB of each log on the page, the last
+    /// Have at most this number of KiB of each log on the page, the last
     #[arg(long, value_name = "KIB", default_value_t = 16, value_parser = |text: &str| parse_number::<u64>(text, 0))]
     log: u64,
 
-    /// Have the contents of outputs on the page, up to so many bytes in all, with K, M or G behind the number
+    /// Have the contents of outputs on the page, up to this number of bytes in all, with K, M or G behind the number
     #[arg(long, value_name = "SIZE", default_value = "8M", value_parser = parse_size)]
     embed: u64,
 

@@ -43,8 +43,8 @@ impl Explain for RevisionOrPath {
 
 /// Compare the outputs of two versions of a task
 ///
-/// Evaluates both, and shows which outputs differ, the calls whose outputs differ although their
-/// inputs are the same, where the workflows part, and the lines in which text outputs differ.
+/// Evaluates both, and shows which outputs differ, the calls whose outputs differ although their inputs are the same, where
+/// the workflows begin to differ, and the lines in which text outputs differ.
 #[derive(Debug, Parser)]
 #[command(version, override_usage = USAGE, after_help = DIFF_EXIT_CODES)]
 pub(super) struct Diff {
@@ -188,7 +188,7 @@ pub(super) struct Bisect {
     #[arg(long, value_name = "REV")]
     good: String,
 
-    /// A commit at which they are not
+    /// A commit at which the outputs are wrong
     #[arg(long, value_name = "REV")]
     bad: String,
 
@@ -196,7 +196,7 @@ pub(super) struct Bisect {
     #[arg(long, value_name = "NAME|NN", value_hint = clap::ValueHint::Other)]
     output: Option<String>,
 
-    /// Search the submodule that holds this, such as computations/NAME; else the task is as at HEAD
+    /// Search the history of the submodule that holds this path, such as computations/NAME; the task is as at HEAD
     #[arg(long = "in", value_name = "PATH")]
     within: Option<PathBuf>,
 

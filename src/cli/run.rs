@@ -54,7 +54,7 @@ pub(super) struct Run {
     #[command(flatten)]
     arguments: TypedArguments,
 
-    /// Dry run: compute and write nothing, only show what is there and what is missing
+    /// Dry run: compute and write nothing, only show which results exist and which are missing
     #[arg(short = 'n', long)]
     dry_run: bool,
 
@@ -66,8 +66,8 @@ pub(super) struct Run {
     #[arg(short, long)]
     quiet: bool,
 
-    /// How the tree tells the state of a call: in words, as people read it, or by the original's marks, which say what was
-    /// there before [default: words, or what Git's configuration has for compeval.style]
+    /// How the tree tells the state of a call: in words, or by the marks of the first implementation, which tell the state
+    /// before the run [default: words, or compeval.style in Git's configuration]
     #[arg(long, value_name = "words|original", hide_possible_values = true, conflicts_with_all = ["json", "quiet"])]
     style: Option<StyleName>,
 
@@ -76,13 +76,13 @@ pub(super) struct Run {
     #[arg(long, value_name = "COMPUTATION|CALL|FILE", conflicts_with = "dry_run", value_hint = clap::ValueHint::FilePath)]
     force: Vec<PathBuf>,
 
-    /// Where outputs that are away have to be made again, and come out different: replace what is recorded
+    /// If outputs that are away have to be made again, and differ from the recorded ones: replace the record
     #[arg(long, conflicts_with = "dry_run")]
     accept: bool,
 
-    /// Go on in the background once the task is loaded and its inputs are in the storage: what is printed
-    /// goes to a file there, and neither the terminal nor the files matter any more. Without uncommitted changes only.
-    /// As a job, it is submitted to Slurm, and submits itself again before its time is over
+    /// Go on in the background once the task is loaded and its inputs are in the storage: the output goes to a file there,
+    /// and neither the terminal nor the files matter any more. Without uncommitted changes only. As a job, it is submitted
+    /// to Slurm, and submits itself again before its time is over
     #[arg(long, value_name = "process|job", hide_possible_values = true, num_args = 0..=1, require_equals = true, default_missing_value = "process", conflicts_with_all = ["dry_run", "dirty"])]
     detach: Option<Background>,
 
@@ -107,8 +107,8 @@ pub(super) struct Run {
     #[command(flatten)]
     points: PointArgs,
 
-    /// Evaluate only those points of sweeps that have one of these texts of a name; no table is made of
-    /// them, and nothing that needs one is evaluated
+    /// Evaluate only the points of sweeps that have one of these texts for a name; no table is made of them, and no call
+    /// that needs a table is evaluated
     ///
     /// It holds for all sweeps with that name, and for --each and --points.
     #[arg(long = "where", value_name = "NAME=TEXT,...", value_parser = levels)]

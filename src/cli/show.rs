@@ -27,11 +27,11 @@ use ce_report::{self as report, Ancestry, SandboxContents, print_paged, say};
 use ce_storage::records::CallRecord;
 use ce_storage::{Defect, Entry, Maintenance, Record, Storage};
 
-/// Show the provenance of a file: what made it, and what that was made from
+/// Show the provenance of a file: the call that made it, and the inputs of that call
 ///
-/// Prints the computation, the commit, the inputs, and the points of sweeps that rest on it; when, where, by whom and how fast it was
-/// made; whether its contents are still the recorded ones; and the tree of all that it was made
-/// from, or the first levels of it if that is longer than a screen.
+/// Prints the computation, the commit, the inputs, and the points of sweeps that rest on it; when, where, by whom and how
+/// fast it was made; whether its contents are still the recorded ones; and the tree of its origins, or the first levels of
+/// it if it is longer than a screen.
 #[derive(Debug, Parser)]
 #[command(version, allow_missing_positional = true, after_help = SHOW_EXIT_CODES)]
 pub(super) struct Show {
@@ -39,8 +39,8 @@ pub(super) struct Show {
     #[arg(long)]
     json: bool,
 
-    /// Print what the call that makes the file has printed; of one that is being executed, what it has printed so far. The
-    /// file may also be a call: its name c_NAME/CCID/INPUTS, a file of it, or the first digits of INPUTS
+    /// Print the log of the call that makes the file; for a running call, the log so far. The file may also be a call: its
+    /// name c_NAME/CCID/INPUTS, a file of it, or the first digits of INPUTS
     #[arg(long, conflicts_with = "json")]
     log: bool,
 
@@ -48,7 +48,7 @@ pub(super) struct Show {
     #[arg(short, long, conflicts_with = "json")]
     follow: bool,
 
-    /// Print all that the file was made from, and all digits, also if that is more than a screen
+    /// Print all origins of the file, and all digits, even if that is more than a screen
     #[arg(long, conflicts_with_all = ["json", "log", "follow"])]
     all: bool,
 
@@ -136,10 +136,10 @@ impl Tool for Show {
 
 /// List the calls of a storage by time, the newest first
 ///
-/// A line has the time of the end, the computation, the short texts among its inputs, such as the levels of a point, its version, the
-/// duration, the peak memory, the host, and the inputs. A call whose last attempt failed is marked, with the reason; so is one that
-/// was taken over from another commit, one that is suspended, and one of an uncommitted computation. On a terminal, lines are cut to its
-/// width, and a pager shows what is longer than it: CE_PAGER, else PAGER, else less.
+/// A line has the time of the end, the computation, the short texts among its inputs, such as the levels of a point, its
+/// version, the duration, the peak memory, the host, and the inputs. Marks tell failed calls, with the reason, and calls
+/// that were taken over from another commit, are suspended, or belong to an uncommitted computation. On a terminal, lines
+/// are cut to its width, and a pager shows longer lists: CE_PAGER, else PAGER, else less.
 #[derive(Debug, Parser)]
 #[command(
     version,
@@ -151,16 +151,15 @@ pub(super) struct Log {
     #[arg(long)]
     json: bool,
 
-    /// Print what calls have asked for, and the most that they have used, a line for each
-    /// computation and request
+    /// Print the resources that calls have asked for, and the most that they have used, a line for each computation and
+    /// request
     ///
-    /// Only calls that succeeded and were executed count. The columns are the computation, the
-    /// number of calls, and what was asked for and used: cpus, memory, time; then what else
-    /// was asked for.
+    /// Only calls that succeeded and were executed count. The columns are the computation, the number of calls, the
+    /// requested and used cpus, memory and time, and other requested resources.
     #[arg(long)]
     resources: bool,
 
-    /// Print how many of those who have executed each call have got the recorded outputs, by the ledger
+    /// Print how many of the executors of each call have got the recorded outputs, by the ledger
     #[arg(long, conflicts_with = "resources")]
     attested: bool,
 
@@ -176,7 +175,7 @@ pub(super) struct Log {
     #[arg(long)]
     failed: bool,
 
-    /// Only calls that ran at least so many seconds
+    /// Only calls that ran at least this number of seconds
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     slow: Option<f64>,
 
@@ -249,9 +248,9 @@ impl Tool for Log {
 
 /// Look into the sandbox of a call, executed or not: with a shell, or with a command
 ///
-/// It has what exec has had: the computation in /computation and the inputs in /inputs, read-only, and empty /outputs and /tmp,
-/// the same environment, and what the file access grants. Nothing is published, and what it makes is thrown away unless it is to be kept. Without a terminal, a
-/// command has no input, and what it prints is printed when it has ended.
+/// It has the same files as exec: the computation in /computation and the inputs in /inputs, read-only, and empty /outputs
+/// and /tmp, the same environment, and the access that the file access grants. Nothing is published, and its files are
+/// deleted unless --keep is given. Without a terminal, a command has no input, and its output is printed when it has ended.
 #[derive(Debug, Parser)]
 #[command(
     version,
@@ -260,7 +259,7 @@ Exit codes: that of the shell or command, 128 and the signal that has killed it,
 the call is not known, 3 nothing can be isolated on this host, 5 the storage could not be read or written, 130 interrupted."
 )]
 pub(super) struct InspectCall {
-    /// Keep what is made in /outputs and /tmp, in a directory among your temporary files, and say where
+    /// Keep the files made in /outputs and /tmp, in a directory among your temporary files, and say where
     #[arg(long)]
     keep: bool,
 
@@ -268,8 +267,8 @@ pub(super) struct InspectCall {
     #[arg(long, value_name = "DIR", default_value = ".", value_parser = task_dir(), value_hint = clap::ValueHint::DirPath)]
     task: PathBuf,
 
-    /// The directory that keeps all results [default: the one that the path of the call leads through, else what Git's
-    /// configuration has for compeval.storage]
+    /// The directory that keeps all results [default: the one in the path of the call, else compeval.storage in Git's
+    /// configuration]
     #[arg(value_hint = clap::ValueHint::DirPath)]
     storage: Option<PathBuf>,
 

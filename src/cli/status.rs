@@ -37,7 +37,7 @@ pub(super) struct SuspendedSelection {
     #[arg(long = "where", value_name = "NAME=TEXT,...", value_parser = levels, value_hint = clap::ValueHint::Other)]
     wanted: Vec<Factor>,
 
-    /// Only suspended calls that stand so
+    /// Only suspended calls in this state
     #[arg(long, value_parser = SuspendedFact::STATES)]
     state: Option<String>,
 }
@@ -88,11 +88,11 @@ impl SuspendedSelection {
     }
 }
 
-/// Show what goes on in a storage: runs, workers, and calls that are suspended
+/// Show the activity in a storage: runs, workers, and suspended calls
 ///
-/// Of each run it says how far it has come, what runs where and since when, what waits for workers, and what has failed. Only
-/// what runs and workers say of themselves is read, and an index of suspended calls; no results. With --task, --only,
-/// --where or --state, only suspended calls are shown.
+/// Shows for each run its progress, the running calls with their hosts and times, the calls that wait for workers, and the
+/// failed ones. Reads only the status files of runs and workers, and an index of suspended calls, but no results. With
+/// --task, --only, --where or --state, only suspended calls are shown.
 #[derive(Debug, Parser)]
 #[command(
     version,
@@ -101,7 +101,7 @@ Exit codes: 0 listed, even if there are none, 2 the arguments are wrong, 5 the s
 be written with --ask."
 )]
 pub(super) struct ShowStatus {
-    /// Ask each call how it stands: execute the file status of its computation
+    /// Ask each call for its state: execute the file status of its computation
     #[arg(long)]
     ask: bool,
 
@@ -254,10 +254,10 @@ impl Explain for SuspendedChoiceError {
     }
 }
 
-/// Cancel suspended calls: end what they have started elsewhere, and remove their directories
+/// Cancel suspended calls: end the jobs that they have started elsewhere, and remove their directories
 ///
-/// The file cancel of the computation is executed, if it has one; with --forget, nothing is. The next run that needs a call begins it from the
-/// beginning. With --all, or options that choose calls, those of other users are left alone.
+/// The file cancel of the computation is executed, if it has one, and not with --forget. The next run that needs a call
+/// begins it from the beginning. With --all, or options that choose calls, calls of other users are left alone.
 #[derive(Debug, Parser)]
 #[command(version, after_help = EXIT_CODES)]
 pub(super) struct Cancel {
@@ -268,12 +268,12 @@ pub(super) struct Cancel {
     #[command(flatten)]
     selection: SuspendedSelection,
 
-    /// Only remove their directories; what they have started goes on
+    /// Only remove their directories; the jobs that they have started go on
     #[arg(long)]
     forget: bool,
 
-    /// The directory that keeps all results [default: the one that the path of the first call leads through, else
-    /// what Git's configuration has for compeval.storage]
+    /// The directory that keeps all results [default: the one in the path of the first call, else compeval.storage in Git's
+    /// configuration]
     #[arg(value_hint = clap::ValueHint::DirPath)]
     storage: Option<PathBuf>,
 

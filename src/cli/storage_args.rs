@@ -47,8 +47,7 @@ impl Explain for PlaceError {
 /// The storage of a command that names nothing in it.
 #[derive(Debug, Args)]
 pub(super) struct StorageDir {
-    /// The directory that keeps all results [default: what Git's configuration has for
-    /// compeval.storage]
+    /// The directory that keeps all results [default: compeval.storage in Git's configuration]
     #[arg(value_hint = clap::ValueHint::DirPath)]
     storage: Option<PathBuf>,
 }
@@ -68,8 +67,8 @@ impl StorageDir {
 /// The storage, and one file in it. The command needs `allow_missing_positional`.
 #[derive(Debug, Args)]
 pub(super) struct StorageFile {
-    /// The directory that keeps all results [default: the one that the path of the file leads through, else what
-    /// Git's configuration has for compeval.storage]
+    /// The directory that keeps all results [default: the one in the path of the file, else compeval.storage in Git's
+    /// configuration]
     #[arg(value_hint = clap::ValueHint::DirPath)]
     storage: Option<PathBuf>,
 
@@ -165,8 +164,7 @@ impl AbsentStorage {
 /// A storage and a repository of results.
 #[derive(Debug, Args)]
 pub(super) struct Ends {
-    /// The directory that keeps all results [default: what Git's configuration has for
-    /// compeval.storage]
+    /// The directory that keeps all results [default: compeval.storage in Git's configuration]
     #[arg(value_hint = clap::ValueHint::DirPath)]
     storage: Option<PathBuf>,
 
@@ -252,8 +250,8 @@ fn is_name(text: &Path) -> bool {
 /// Whether a storage may be made in the place of one that the repository has used.
 #[derive(Clone, Copy, Debug, Args)]
 pub(super) struct NewStorage {
-    /// Use a new storage where the configured one is gone, or another one than this repository has used before: it has none of
-    /// the results, and all are computed again
+    /// Use a new storage where the configured one is gone, or is not the one that this repository has used before: it has
+    /// no results, so all are computed again
     #[arg(long)]
     new_storage: bool,
 }

@@ -47,7 +47,7 @@ impl Explain for TooManyVersions {
     }
 }
 
-/// The points of a sweep are no history.
+/// The points of a sweep are not a history.
 #[derive(Debug, thiserror::Error)]
 #[error("there are no steps: no column of the points has commits, or nothing has numbers at these")]
 struct NoHistory;
@@ -58,11 +58,11 @@ impl Explain for NoHistory {
     }
 }
 
-/// Show the table of a sweep as far as it is there, and what became of the other points
+/// Show the table of a sweep as far as it exists, and the status of the other points
 ///
-/// Nothing is computed, and nothing is written. A row has the columns of the table, its status, and
-/// where, when and how long the call ran that made its output. With --each or --points, the points are
-/// those of the task's own inputs. With two --at, the values of two versions stand side by side.
+/// Nothing is computed, and nothing is written. A row has the columns of the table, its status, and where, when and how
+/// long the call ran that made its output. With --each or --points, the points are points of the task's own inputs. With
+/// two --at, the values of two versions stand side by side.
 #[derive(Debug, Parser)]
 #[command(version, after_help = EXIT_CODES)]
 pub(super) struct ShowTable {
@@ -74,8 +74,8 @@ pub(super) struct ShowTable {
     #[arg(long)]
     json: bool,
 
-    /// Print a row for each point, whatever the replicate: of each column of numbers how many there are, the
-    /// median, and its 95 % confidence interval, or the least and the largest value of fewer than 6
+    /// Print a row for each point, with all its replicates: for each column of numbers the number of values, the median,
+    /// and its 95 % confidence interval, or the least and the largest of fewer than 6 values
     #[arg(long, conflicts_with_all = ["attested", "all"])]
     summary: bool,
 
@@ -84,7 +84,7 @@ pub(super) struct ShowTable {
     #[arg(long, conflicts_with_all = ["csv", "json", "summary", "attested", "all"])]
     steps: bool,
 
-    /// Print how many of those who have executed the call of each row have got the recorded outputs, by the ledger
+    /// Print how many of the executors of the call of each row have got the recorded outputs, by the ledger
     #[arg(long)]
     attested: bool,
 

@@ -89,7 +89,7 @@ fn steps_with_directories(dir: &Path, computation: Option<&ComputationName>) -> 
 #[derive(Debug, Parser)]
 #[command(version, after_help = "Exit codes: 0 the task is valid, 2 it is wrong.")]
 pub(super) struct Check {
-    /// Print only what is wrong or odd
+    /// Print only errors and warnings
     #[arg(short, long, conflicts_with = "json")]
     quiet: bool,
 
@@ -237,7 +237,7 @@ pub(super) struct Convert {
     #[arg(long, value_name = "DIR", default_value = ".", value_parser = task_dir(), value_hint = clap::ValueHint::DirPath)]
     task: PathBuf,
 
-    /// Replace what no commit records, and files in workflow/ that no text says
+    /// Replace uncommitted files, and files in workflow/ that a text cannot express
     #[arg(long)]
     force: bool,
 }

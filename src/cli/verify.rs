@@ -41,7 +41,7 @@ pub(super) struct Verify {
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     sample: Option<f64>,
 
-    /// Check only what was recorded since: 7d, 36h, 2026-07-31, 2026-07-31T12:00:00Z
+    /// Check only results recorded since then: 7d, 36h, 2026-07-31, 2026-07-31T12:00:00Z
     #[arg(long, value_name = "TIME", value_parser = past_time)]
     since: Option<PastTime>,
 

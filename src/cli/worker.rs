@@ -23,9 +23,10 @@ use ce_storage::{Durability, Unrecorded};
 
 /// Execute calls that runs with --on workers have queued in a storage
 ///
-/// Any number of workers may serve a storage, on any hosts that share its file system, and may be started and
-/// ended at any time. Each takes calls that fit what it has, from all runs of the same user. What it has executed is published
-/// like the results of any run. As the script of an allocation of Slurm it takes calls of several nodes or tasks, too. Ctrl-C ends its calls, which other workers then execute.
+/// Any number of workers may serve a storage, on any hosts that share its file system, and may be started and ended at any
+/// time. Each takes calls that fit its resources, from all runs of the same user. Its results are published like the
+/// results of any run. As the script of an allocation of Slurm it takes calls of several nodes or tasks, too. Ctrl-C ends
+/// its calls, which other workers then execute.
 #[derive(Debug, Parser)]
 #[command(version, after_help = EXIT_CODES)]
 pub(super) struct Serve {
@@ -33,12 +34,12 @@ pub(super) struct Serve {
     #[arg(short, long, value_name = "N", value_parser = parse_count)]
     jobs: Option<NonZeroUsize>,
 
-    /// How much memory its calls use at the same time, such as 8G [default: that of the host, or of the control
-    /// group that it is in]
+    /// How much memory its calls use at the same time, such as 8G [default: the memory of the host, or of the control group
+    /// that it is in]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     memory: Option<u64>,
 
-    /// End when no run has had a call for it for so long
+    /// End when no run has had a call for it for this time
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "2s")]
     idle: Duration,
 
@@ -47,7 +48,7 @@ pub(super) struct Serve {
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     deadline: Option<Duration>,
 
-    /// Execute calls of these users, too, by their names or user ids: what they execute is what they want
+    /// Execute calls of these users, too, by their names or user ids. The worker then runs any program that they choose
     #[arg(long = "for", value_name = "USER", value_parser = user_id, value_hint = clap::ValueHint::Username)]
     users: Vec<u32>,
 
@@ -56,7 +57,7 @@ pub(super) struct Serve {
     #[arg(long = "key", value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     keys: Vec<PathBuf>,
 
-    /// Do not isolate calls. Calls that are to be isolated are refused
+    /// Do not isolate calls, and refuse calls that require isolation
     #[arg(long)]
     no_isolate: bool,
 
@@ -68,7 +69,7 @@ pub(super) struct Serve {
     #[arg(short, long)]
     quiet: bool,
 
-    /// The worker of a submission that it is, for the run that has started it
+    /// The number of this worker in its submission, for the run that has started it
     #[arg(long, value_name = "NAME", hide = true)]
     task: Option<ArrayTask>,
 

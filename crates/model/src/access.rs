@@ -60,7 +60,7 @@ pub enum RuleError {
     /// Files of `/proc`, which show processes of the host and lead to its files, or what controls the kernel below `/sys`.
     #[error("{} cannot be granted: it reaches beyond files", .0.display())]
     Kernel(PathBuf),
-    /// Something that is no device.
+    /// Something that is not a device.
     #[error("{} is not a device", .0.display())]
     NotADevice(PathBuf),
     /// No name of a variable follows.

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::digest::Digest;
 use crate::exit::Explain;
 
-/// The reason why a text is no name.
+/// The reason why a text is not a name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// There is nothing.

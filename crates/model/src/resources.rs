@@ -96,7 +96,7 @@ impl Resource {
     }
 }
 
-/// A text that is no amount of a resource.
+/// A text that is not an amount of a resource.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("{text:?} is not {}", resource.amount())]
 pub struct AmountError {
@@ -247,7 +247,7 @@ impl Resources {
         one.into_iter().chain(lines).collect::<Vec<_>>().join(",")
     }
 
-    /// Returns the resources that calls of a class request; `None` if it is no class.
+    /// Returns the resources that calls of a class request; `None` if it is not a class.
     pub fn of_class(class: &str) -> Option<Self> {
         let mut resources = Self::default();
         for part in class.split(',') {

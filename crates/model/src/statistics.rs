@@ -223,7 +223,7 @@ pub fn resolution<'a>(spelled: impl IntoIterator<Item = &'a str>) -> f64 {
 pub enum ComparedSides {
     /// Both rest on the same calls.
     SameCalls,
-    /// Their values are no measurements: sizes, counts.
+    /// Their values are not measurements: sizes, counts.
     Exact,
     /// Their values are measurements.
     Measured {

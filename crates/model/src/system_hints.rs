@@ -154,7 +154,7 @@ fn parent(path: &Path) -> Option<&Path> {
     path.parent().filter(|parent| !parent.as_os_str().is_empty())
 }
 
-/// A path as a word of a shell that is no option.
+/// A path as a word of a shell that is not an option.
 fn shell(path: &Path) -> String {
     let is_option = path.as_os_str().as_encoded_bytes().starts_with(b"-");
     let path = if is_option { Path::new(".").join(path) } else { PathBuf::from(path) };

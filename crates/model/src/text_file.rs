@@ -12,7 +12,7 @@ pub const MAX_FILE: usize = 1 << 20;
 /// A file of a factor of a sweep, or of excluded points, is too large.
 pub const MAX_POINTS_FILE: usize = 64 << 20;
 
-/// The reason why the contents of a file are no such text.
+/// The reason why the contents of a file are not a text of this kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TextError {
     /// The file holds something other than UTF-8.
@@ -41,8 +41,8 @@ impl Explain for TextError {
 ///
 /// # Errors
 ///
-/// Fails if the file is no text, or a line within the list is empty: each error with the number of
-/// its line counted from one, zero for the file as a whole.
+/// Fails if the file is not a text, or a line within the list is empty: each error with the number of its line counted from
+/// one, zero for the file as a whole.
 pub fn lines(contents: &[u8]) -> Result<Vec<&str>, Vec<(usize, TextError)>> {
     let text = whole(contents).map_err(|error| vec![(0, error)])?;
     let lines: Vec<&str> = list(text).collect();

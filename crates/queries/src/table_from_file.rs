@@ -16,7 +16,7 @@ use crate::frame::{
     RowSubject, row_column_name,
 };
 
-/// A file is no table.
+/// A file is not a table.
 #[derive(Debug, thiserror::Error)]
 #[error("{path} is not a table: {problem}")]
 pub struct TableFileError {

@@ -66,7 +66,8 @@ pub fn suspended_title(fact: &SuspendedFact) -> String {
     format!("{} {texts}", fact.suspension.record.computation).trim_end().to_owned()
 }
 
-/// Describes an input that is no short text of the task: the output of a call, with its text if that is one short line, or else its path.
+/// Describes an input that is not a short text of the task: the output of a call, with its text if that is one short line,
+/// or else its path.
 fn source(storage: &Storage, TicketValue { name, value }: &TicketValue) -> String {
     let Some((_, computation, number)) = ResultName::maker(name) else {
         return storage.shown(name).display().to_string();

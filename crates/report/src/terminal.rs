@@ -506,7 +506,7 @@ mod tests {
         for size in 1..4 {
             assert_eq!(in_pieces(b"a\xffb\xe2\x82", size), "a�b�");
         }
-        // Numbers without end are no colour.
+        // Endless numbers are not a colour.
         let long = format!("\u{1b}[{}m", "1;".repeat(100));
         for size in [1, 7, 40, 1000] {
             assert_eq!(in_pieces(long.as_bytes(), size), long.replace('\u{1b}', "�"));

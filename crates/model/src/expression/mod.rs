@@ -86,7 +86,7 @@ pub struct ExpressionNode {
 impl ExpressionNode {
     /// Texts that a file would not give back as one line: the value, and the first such output.
     fn odd_lines(&self) -> Vec<String> {
-        // The contents of a text are no line.
+        // The contents of a text are not a line.
         let may_be_empty = self.kind.has_files() || !self.kind.has_value();
         let has_value = self.kind != NodeKind::Text && (!may_be_empty || !self.value.is_empty());
         let value = has_value.then(|| self.value.to_string()).filter(|value| !is_line(value));

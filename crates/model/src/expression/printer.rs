@@ -357,7 +357,7 @@ impl Line {
     }
 }
 
-/// The spelling of a node that is no definition: in place, or by a number.
+/// The spelling of a node that is not a definition: in place, or by a number.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SharedNumber {
     /// It is read once, or short.
@@ -677,7 +677,7 @@ fn words(file: &RuleFile, factors: usize) -> Vec<String> {
     }
 }
 
-/// A level of a factor: a number that is no range needs no quotes.
+/// A level of a factor: a number that is not a range needs no quotes.
 fn level(text: &str) -> String {
     let is_number = text.starts_with(|first: char| first.is_ascii_digit())
         && text.chars().all(|c| c.is_ascii_digit() || c == '.')

@@ -202,7 +202,7 @@ pub enum PlanGrowth {
 /// The reason why computed points cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PointsFault {
-    /// The body reads a name that is no column.
+    /// The body reads a name that is not a column.
     #[error("the points have no column {0}, which the body of the sweep reads")]
     NoColumn(UnknownName),
     /// A column of the points has the name of another column of the table.

@@ -410,7 +410,7 @@ pub(super) enum CellType {
     Number,
     /// A string.
     Text,
-    /// A hash, as a string. Texts that are no results stay texts.
+    /// A hash, as a string. Texts that are not results stay texts.
     Hash,
 }
 

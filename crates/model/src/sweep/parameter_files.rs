@@ -53,7 +53,7 @@ pub enum ParameterFault {
         /// The fault there, in words.
         reason: String,
     },
-    /// A key is no input.
+    /// A key is not an input.
     #[error("the task has no such input")]
     NoInput(UnknownName),
     /// A list has no values.
@@ -76,7 +76,7 @@ pub enum ParameterFault {
     TooMany,
 }
 
-/// The reason why the default of an input is no text of a point.
+/// The reason why the default of an input cannot be a text of a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoDefaultText {
     /// The input has no default.
@@ -174,7 +174,7 @@ impl<'a> ObjectReader<'a> {
         reader
     }
 
-    /// The next byte that is no white space.
+    /// The next byte that is not white space.
     fn next_byte(&mut self) -> Option<u8> {
         while self.contents.get(self.at).is_some_and(u8::is_ascii_whitespace) {
             self.at += 1;
@@ -412,7 +412,7 @@ fn texts_of(value: &RawValue) -> Result<Vec<String>, ParameterFault> {
     texts.collect()
 }
 
-/// The text of a value that is no list.
+/// The text of a value that is not a list.
 fn text(value: &RawValue) -> Result<String, SheetFault> {
     let text = json_text(value)?;
     Ok(checked(text.as_bytes())?.to_owned())

@@ -512,7 +512,7 @@ pub enum SweepFault {
     /// The least number of replicates has no interval.
     #[error("{0} replicates have no interval")]
     FewReplicates(NonZeroU32),
-    /// The required precision is no share of the median.
+    /// The required precision is not a share of the median.
     #[error("{0:?} is not a share of the median in percent")]
     Precision(String),
     /// The replicates of a node `points` end by results, but it has no results.

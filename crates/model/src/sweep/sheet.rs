@@ -371,7 +371,7 @@ pub enum SheetFault {
     /// A sheet with a header is empty.
     #[error("the sheet has no header")]
     NoHeader,
-    /// A list of levels is no text.
+    /// A list of levels is not a text.
     #[error("the list is not UTF-8 text")]
     NotText,
     /// A line between others is empty.

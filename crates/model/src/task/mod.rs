@@ -119,8 +119,8 @@ impl Task {
         names.filter(|number| *number < self.inputs.len()).map(InputId::at)
     }
 
-    /// Returns the names in braces that are no names of inputs, and the nodes with these values. They stay as
-    /// they are, so nothing is wrong with those in the path of a file that exists.
+    /// Returns the names in braces that are not names of inputs, and the nodes with these values. They stay as they are, so
+    /// nothing is wrong with those in the path of a file that exists.
     pub fn unknown_names(&self) -> impl Iterator<Item = (NodeId, String)> {
         let nodes = self.workflow.nodes();
         nodes.flat_map(|(id, node)| {

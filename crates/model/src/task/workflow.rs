@@ -350,7 +350,7 @@ impl LabelPaths {
         Self(first)
     }
 
-    /// Returns the argument where a node occurs first. `None` for the root, which is no argument.
+    /// Returns the argument where a node occurs first. `None` for the root, which is not an argument.
     pub fn argument<'w>(&self, workflow: &'w Workflow, node: NodeId) -> Option<&'w Argument> {
         self.0[node.index()].map(|(reader, at)| &workflow[reader].inputs()[at])
     }
@@ -516,7 +516,7 @@ impl FreeNames {
     }
 }
 
-/// The names among these numbers that are no inputs.
+/// The names among these numbers that are not inputs.
 fn bound(numbers: impl Iterator<Item = usize>, inputs: usize) -> Vec<BoundId> {
     numbers.filter_map(|number| number.checked_sub(inputs).map(BoundId::at)).collect()
 }

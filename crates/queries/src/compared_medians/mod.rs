@@ -99,7 +99,7 @@ pub enum MedianTables<'a> {
 pub struct MedianRules {
     /// The names of the columns; without any, all columns of numbers.
     pub columns: Vec<String>,
-    /// The names of columns that are no measurements: sizes, counts.
+    /// The names of columns that are not measurements: sizes, counts.
     pub exact: Vec<String>,
     /// The names that tell groups apart, if not the names of points.
     pub groups: Vec<String>,
@@ -229,7 +229,7 @@ pub struct MedianColumn {
     pub name: String,
     /// Its unit, and which values are better.
     pub measure: ColumnMeasure,
-    /// The confidence of intervals; `None` if its values are no measurements.
+    /// The confidence of intervals; `None` if its values are not measurements.
     pub confidence: Option<f64>,
     /// The groups. Groups of one side only come last.
     pub rows: Vec<MedianRow>,
@@ -285,7 +285,7 @@ pub enum MedianNote {
     Outliers(usize),
     /// Values are rounded so much that this matters.
     Resolution,
-    /// Values that are no measurements differ.
+    /// Values that are not measurements differ.
     Inexact,
 }
 

@@ -1,7 +1,7 @@
 //! The measurements of a table: its points, and the values at each, however many.
 //!
 //! Replicates of a point are together. The values that one call makes are one measurement of a column, in however many rows
-//! they stand. A name of points that follows from others is no axis. Values are in the order of the rows.
+//! they stand. A name of points that follows from others is not an axis. Values are in the order of the rows.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -38,7 +38,7 @@ pub struct MeasuredTable<'a> {
     pub has_replicates: bool,
     /// By what replicates end, if they do by results.
     pub until: Option<&'a Until>,
-    /// Whether a point has several rows of one call, which are no measurements.
+    /// Whether a point has several rows of one call, which are not measurements.
     pub has_lists: bool,
 }
 

@@ -299,7 +299,7 @@ fn caption(
     }
 }
 
-/// The names of points that are no columns, and why.
+/// The names of points that are not columns, and why.
 fn left_out(table: &MeasuredTable<'_>) -> Markup {
     html! {
         @for (name, by) in &table.determined { (text(name)) " follows from " (text(by)) " and is not shown. " }

@@ -42,7 +42,7 @@ pub enum EditError {
     #[error("nothing is written: these have uncommitted changes: {}", listed(.0))]
     #[hint("git add and git commit them, or replace them with --force")]
     Uncommitted(Vec<PathBuf>),
-    /// Files that would be removed are no part of the expression.
+    /// Files that would be removed are not part of the expression.
     #[error("nothing is written: the text form has no place for {}", listed(.0))]
     #[hint(
         "move it out of workflow/, correct what reads it there, and commit that; --force removes it"

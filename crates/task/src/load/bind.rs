@@ -29,7 +29,7 @@ use super::{LoadError, real};
 ///
 /// # Errors
 ///
-/// Returns all problems at once: contents that are no texts, and values that are wrong with their texts.
+/// Returns all problems at once: contents that are not texts, and values that are wrong with their texts.
 pub fn bind(dir: &Path, task: Task, contents: &[Option<Vec<u8>>]) -> Result<Task, LoadError> {
     if task.is_bound() {
         return Ok(task);
@@ -60,7 +60,7 @@ pub fn bind(dir: &Path, task: Task, contents: &[Option<Vec<u8>>]) -> Result<Task
 /// The texts of a task's inputs.
 struct Binder {
     inputs: Vec<InputName>,
-    /// `None` for an input that no value names, or whose contents are no text.
+    /// `None` for an input that no value names, or whose contents are not a text.
     texts: Vec<Option<String>>,
     findings: Problems,
 }
