@@ -25,7 +25,7 @@ use ce_storage::{Durability, Storage};
 
 /// Two options say differently which calls are audited.
 #[derive(Debug, thiserror::Error)]
-#[error("{0} says which calls are audited, and so does {1}")]
+#[error("{0} and {1} both choose the calls to audit")]
 struct AuditedTwice(&'static str, String);
 
 impl Explain for AuditedTwice {

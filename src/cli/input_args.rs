@@ -365,7 +365,7 @@ pub(super) fn levels(text: &str) -> Result<Factor, String> {
             ));
         }
         if texts[..at].contains(text) {
-            return Err(format!("{text:?} is there twice; write it once"));
+            return Err(format!("{text:?} occurs twice; write it once"));
         }
     }
     let points = sweep::read_levels(name, texts.join("\n").as_bytes());

@@ -49,7 +49,9 @@ impl Explain for TooManyVersions {
 
 /// The points of a sweep are not a history.
 #[derive(Debug, thiserror::Error)]
-#[error("there are no steps: no column of the points has commits, or nothing has numbers at these")]
+#[error(
+    "there are no steps: no column of the points has commits, or no column has numbers at them"
+)]
 struct NoHistory;
 
 impl Explain for NoHistory {

@@ -123,7 +123,7 @@ impl Tool for Check {
             say(
                 "ce",
                 &format_args!(
-                    "warning: {value}: {{{name}}} is the name of no input, and stays\n  try: {advice}"
+                    "warning: {value}: {{{name}}} is not the name of an input, and stays as it is\n  try: {advice}"
                 ),
             );
         }

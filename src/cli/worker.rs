@@ -138,7 +138,7 @@ fn user_id(text: &str) -> Result<u32, String> {
     id.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let asked = umask::as_user(|| id.spawn()).and_then(Child::wait_with_output);
     let output = asked
-        .map_err(|error| format!("id -u cannot be asked: {error}; write the number of the user"))?;
+        .map_err(|error| format!("cannot run id -u: {error}; write the number of the user"))?;
     let id = String::from_utf8_lossy(&output.stdout).trim().parse();
     id.map_err(|_| "this host knows no such user; try: the number that id -u prints".to_owned())
 }

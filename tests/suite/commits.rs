@@ -232,7 +232,7 @@ fn a_wrong_repository_revision_or_path_is_reported() {
         "ce: . is not in a Git repository\n  try: give the path of a work tree or of a bare repository\n"
     );
     assert!(told(&["nothing"]).starts_with("ce: cannot read the repository nothing\n  because: "));
-    let (fetch, ancestors) = ("fetch --tags", "rev-list main lists the ancestors that there are");
+    let (fetch, ancestors) = ("fetch --tags", "rev-list main lists the existing ancestors");
     for (arguments, rev, hint) in [
         (&["lib", "v1"][..], "v1", fetch),
         (&["lib", "v2..main"], "v2", fetch),

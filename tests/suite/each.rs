@@ -191,7 +191,7 @@ fn faults_of_points_are_reported() {
         &["--each", "n=1,,2"],
         "text 2 is empty; write one, or give empty texts in a sheet by --points",
     );
-    wrong(&["--each", "n=1,2, 1"], "\"1\" is there twice; write it once");
+    wrong(&["--each", "n=1,2, 1"], "\"1\" occurs twice; write it once");
     wrong(&["--each", "n=1\n2"], "text 1 cannot be used: it is not one line");
     wrong(&["--points", "../data/none"], "cannot read the points in ../data/none");
     let sheet = |text: &str| fs::write(lab.path("data/points"), text).unwrap();

@@ -246,7 +246,7 @@ pub enum CallError {
     #[error("it did not end within {}, the time of its worker", duration(*.0))]
     OutOfTime(f64),
     /// It is suspended, and its `status` does not say whether it is to be continued.
-    #[error("it is suspended, and of its file status, {}{}", .0.status, said(.1.as_deref()))]
+    #[error("it is suspended, and its program status failed: {}{}", .0.status, said(.1.as_deref()))]
     Asked(Box<ce_executor::Failed>, Option<String>),
     /// Other users may have written its record, which determines what is executed when it is asked or cancelled.
     #[error("this user has not begun it, or its record was changed")]
@@ -486,9 +486,7 @@ impl Explain for CallError {
                 Some("evaluate another task in the computation, or give it other inputs")
             }
             Self::Remembered(_) => Some("--retry-failed executes it again"),
-            Self::OutOfTime(_) => {
-                Some("a file resources that says how long it takes at most, such as: time 12h")
-            }
+            Self::OutOfTime(_) => Some("a time limit in a file resources, such as: time 12h"),
             Self::Asked(..) => Some(
                 "ce cancel --forget lets the next run start it from the beginning; without --forget it is ended before",
             ),

@@ -188,11 +188,11 @@ pub enum ResultsError {
         source: io::Error,
     },
     /// Trust rules name signers, but there is no file of allowed signers.
-    #[error("compeval.trust says who is trusted for what, and there is no file of allowed signers")]
+    #[error("compeval.trust names trusted signers, and there is no file of allowed signers")]
     NoSigners,
     /// Several attesters are required, but there is no file of allowed signers.
     #[error(
-        "{0} attesters are required, and there is no file of allowed signers: all that is unsigned is one attester"
+        "{0} attesters are required, and there is no file of allowed signers: all unsigned evidence counts as one attester"
     )]
     TooFewSigners(usize),
     /// The repository has nothing that could be a copy.

@@ -125,7 +125,7 @@ impl StartAttempts {
                 system_hints::raising_limits()
             ),
             AttemptNotice::Unknown(cause) => format!(
-                "warning: computations cannot be started now, which is tried again: {cause}\n  try: ce doctor says whether this host can isolate"
+                "warning: computations cannot be started now; the run tries again: {cause}\n  try: ce doctor says whether this host can isolate"
             ),
         };
         state.notice = AttemptNotice::Told;

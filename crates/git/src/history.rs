@@ -343,7 +343,7 @@ impl Explain for CommitHistoryError {
                     && !rev.contains("^{") =>
             {
                 let repository = repository.display();
-                format!("git -C {repository} rev-list {of} lists the ancestors that there are")
+                format!("git -C {repository} rev-list {of} lists the existing ancestors")
             }
             Self::Revision { repository, .. } => {
                 format!("git -C {} fetch --tags", repository.display())

@@ -177,7 +177,7 @@ impl Explain for SourceError {
                 format!("git submodule update --init --recursive in the repository {name}")
             }
             Self::Path { commit, .. } => {
-                format!("git ls-tree -rd --name-only {commit} lists the directories that there are")
+                format!("git ls-tree -rd --name-only {commit} lists the existing directories")
             }
         })
     }

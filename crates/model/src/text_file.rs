@@ -19,7 +19,7 @@ pub enum TextError {
     #[error("is not UTF-8 text")]
     NotText,
     /// The file or its first line is empty.
-    #[error("has no first line")]
+    #[error("has an empty first line")]
     Empty,
     /// A list has an empty line before its end.
     #[error("the line is empty")]

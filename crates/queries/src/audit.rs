@@ -181,7 +181,7 @@ pub enum NotAudited {
     #[error("it may be suspended")]
     Suspends,
     /// It asks for something that is invalid with the texts of its names.
-    #[error("what it asks for is not known")]
+    #[error("its requested resources are unknown")]
     Resources,
     /// Its computation says that its outputs differ each time.
     #[error("its computation is declared as nondeterministic")]

@@ -526,7 +526,7 @@ pub fn revoked_results(evaluation: &Evaluation) -> Vec<String> {
         let (name, reason) = (harmless(name), harmless(reason));
         if *is_again {
             return format!(
-                "warning: {name} was executed again and has the outputs that are revoked: {reason}\n  \
+                "warning: {name} was executed again and made the revoked outputs: {reason}\n  \
                  try: correct the computation or its inputs, and commit that"
             );
         }

@@ -207,7 +207,7 @@ fn runs_and_workers_warn_if_hard_links_do_not_support_leases() {
     fs::create_dir(lab.path("shared")).unwrap();
     let arguments = [mount, "mount", place.path().to_str().unwrap(), server];
     let host = Host::start(&lab, "a", place.path(), &arguments);
-    let warning = "are not what leases need";
+    let warning = "cannot be used for leases";
     let first = Ran::new(&lab, run(&host, &[], "links").output()).exit(0).says(warning);
     assert_eq!(first.stderr.matches(warning).count(), 1, "{}", first.stderr);
     let nothing_to_do = Ran::new(&lab, run(&host, &[], "links").output()).exit(0);

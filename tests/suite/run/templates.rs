@@ -88,7 +88,9 @@ fn braces_that_name_nothing_stay() {
     let lab = lab.file("sheets/{a}.tsv", "braces\n").commit();
     assert_eq!(output(&lab, &[]), "plain\nbraces\n1\n");
     let checked = lab.run("ce", &["check"]).exit(0);
-    checked.says("FILE('data/{other}{}.fastq'): {other} is the name of no input, and stays");
+    checked.says(
+        "FILE('data/{other}{}.fastq'): {other} is not the name of an input, and stays as it is",
+    );
 }
 
 #[test]

@@ -131,9 +131,7 @@ fn a_signer_is_trusted_for_the_configured_results() {
     fs::write(lab.path("task/signers"), fs::read(lab.path("signers")).unwrap()).unwrap();
     lab.git("task", &["config", "compeval.trust", "alice@lab c_on* t_*"]);
     let told = super::pull(&lab, &[], "mine", "results.git").exit(2);
-    told.says(
-        "compeval.trust says who is trusted for what, and there is no file of allowed signers",
-    );
+    told.says("compeval.trust names trusted signers, and there is no file of allowed signers");
     lab.git("task", &["config", "compeval.signers", "signers"]);
     lab.git("task", &["config", "--add", "compeval.trust", "alice@lba c_*"]);
     let told = super::pull(&lab, &["-n"], "mistyped", "results.git");

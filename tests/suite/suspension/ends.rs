@@ -58,7 +58,7 @@ fn a_cancelled_call_is_begun_from_the_beginning() {
     assert_eq!(lab.submitted(), 1);
     lab.run("ce", &["cancel", "../storage"]).exit(2);
     let unknown = lab.run("ce", &["cancel", "../storage", "c_submit/0123/00/_"]).exit(2);
-    unknown.says("is not suspended").says("ce status lists the calls that are");
+    unknown.says("is not suspended").says("ce status lists suspended calls");
 }
 
 #[test]
@@ -70,7 +70,9 @@ fn a_failed_cancel_keeps_the_call_and_forget_does_not_run_it() {
     fs::remove_file(job.trim()).unwrap();
     let call = lab.suspended()[0].clone();
     let ran = lab.run("ce", &["cancel", "../storage", &call]).exit(1);
-    ran.says("is not cancelled; of its file cancel, it ended with exit status 1: rm: ");
+    ran.says(
+        "is not cancelled, because its program cancel failed: it ended with exit status 1: rm: ",
+    );
     assert_eq!(lab.suspended(), std::slice::from_ref(&call));
     lab.run("ce", &["cancel", "--forget", "../storage", &call])
         .exit(0)

@@ -1,7 +1,7 @@
 //! Communication between a session and its user during an evaluation: signals in, messages out.
 //!
 //! After Ctrl-C, SIGTERM or SIGHUP, running computations are asked to end, then killed. The user is notified that the storage is
-//! away, that a collection is waited for, that its hard links are not what leases need, and that nothing is isolated.
+//! away, that a collection is waited for, that its hard links cannot be used for leases, and that nothing is isolated.
 
 use std::collections::VecDeque;
 use std::error::Error as _;
@@ -254,7 +254,7 @@ fn words(outage: &Outage) -> String {
 /// The warning that two runs may execute one call.
 fn links_warning(storage: &Path) -> String {
     format!(
-        "warning: hard links on the file system of {0} are not what leases need: runs at the same time may compute a call twice\n  try: let one run at a time use it, or put it on another file system; ce doctor {0} says more",
+        "warning: hard links on the file system of {0} cannot be used for leases: runs at the same time may compute a call twice\n  try: let one run at a time use it, or put it on another file system; ce doctor {0} says more",
         storage.display()
     )
 }

@@ -28,7 +28,7 @@ pub enum SuspensionError {
         holder: Holder,
     },
     /// Its `cancel` has failed.
-    #[error("the call {call} is not cancelled; of its file cancel, {status}{}", said(line.as_deref()))]
+    #[error("the call {call} is not cancelled, because its program cancel failed: {status}{}", said(line.as_deref()))]
     Cancel {
         /// Its short name.
         call: String,
@@ -61,7 +61,7 @@ impl Explain for SuspensionError {
 
     fn hint(&self) -> Option<String> {
         let hint = match self {
-            Self::NotSuspended(_) => "ce status lists the calls that are",
+            Self::NotSuspended(_) => "ce status lists suspended calls",
             Self::Held { .. } => "interrupt that run, or wait for its end",
             Self::Cancel { .. } | Self::Execute { .. } => {
                 "end what it has started by hand, then ce cancel --forget removes its directory"

@@ -304,7 +304,7 @@ fn yaml(text: &str) -> Result<Value, AttributionFault> {
 pub enum AttributionError {
     /// The options and the repository both lack it.
     #[error(
-        "a crate says its {missing}, and neither options nor {CITATION_FILE} at commit {commit} do"
+        "neither options nor {CITATION_FILE} at commit {commit} give the {missing} of the crate"
     )]
     Missing {
         /// The missing part, in words.
@@ -359,7 +359,7 @@ pub enum AttributionFault {
     #[error("it is not YAML")]
     Syntax(#[from] saphyr_parser::ScanError),
     /// A field is of another kind.
-    #[error("a field is not what it should be")]
+    #[error("a field has an invalid value")]
     Field(#[from] serde_json::Error),
     /// An author has no name.
     #[error("an author has no name")]

@@ -154,7 +154,7 @@ pub enum Fault {
     #[error("a line of resources is one text in quotes: {0}")]
     UnquotedResource(String),
     /// A character that looks like a quote.
-    #[error("{0:?} does not begin a text")]
+    #[error("{0:?} cannot begin a text")]
     Quote(char),
     /// A comma between arguments.
     #[error("there is a comma between arguments")]
@@ -217,7 +217,7 @@ pub enum Fault {
         output: Box<str>,
     },
     /// A definition has the name of the root.
-    #[error("{0:?} is what the workflow itself is called")]
+    #[error("{0:?} is the name of the workflow itself")]
     DefinedRoot(String),
     /// A word without quotes behind the levels, rows or lines of a node.
     #[error("{word:?} is not a {line}")]
@@ -239,7 +239,7 @@ pub enum Fault {
     #[error("the range has more than {0} levels")]
     LongRange(usize),
     /// A text that has no lines, but whose last line should have no end.
-    #[error("the text has no line that could be unended")]
+    #[error(":unended needs a line of text before it")]
     NoLines,
     /// A name that a line of a file cannot hold.
     #[error("{0:?} cannot be a line: {reason}", reason = line_fault(.0))]
@@ -248,7 +248,7 @@ pub enum Fault {
     #[error("the input {0:?} is named twice")]
     Duplicate(String),
     /// A number that no shared expression has.
-    #[error("#{0}# stands for nothing: there is no #{0}= before it")]
+    #[error("#{0}# is not defined: there is no #{0}= before it")]
     Unknown(u32),
     /// A number that two expressions have.
     #[error("#{0}= is given twice")]
@@ -266,7 +266,7 @@ pub enum Fault {
     #[error("the slice chooses no output")]
     NoOutput,
     /// More inputs or outputs than two digits can count.
-    #[error("there are more than the {MAX_ARITY} that can be numbered")]
+    #[error("there are more than {MAX_ARITY} inputs or outputs")]
     TooMany,
     /// The number of files that an expression passes up is unknown.
     #[error("{0} has no slice, and its outputs are unknown: {reason}", reason = unknown_outputs(.0))]
@@ -299,7 +299,7 @@ pub enum Fault {
     #[error("{0}")]
     Sweep(Box<SweepFault>),
     /// A level or a row is written twice.
-    #[error("the same stands at {0}")]
+    #[error("this is the same as at {0}")]
     SameRow(Position),
     /// A label that cannot be a part of a file's name.
     #[error("the label {0:?} holds a slash or a zero byte")]
@@ -420,7 +420,7 @@ impl Fault {
             Self::NotPassedUp { output, .. } if output.contains(|c: char| !c.is_ascii_digit()) => {
                 "name one of these, count them from 00, or choose more where it is defined"
             }
-            Self::NotPassedUp { .. } => "count what is passed up, from 00",
+            Self::NotPassedUp { .. } => "number the outputs from 00",
             Self::DefinedRoot(_) => "give it another name",
             Self::WordLine { word, line, role } => {
                 let line = match line {

@@ -809,8 +809,8 @@ mod tests {
             ("(f a, b)", "1:5: there is a comma between arguments"),
             ("f(a)", "1:1: \"f\" is not a kind of node"),
             ("(f 20)", "1:4: a constant stands in quotes: 20"),
-            ("(f \u{2018}a\u{2019})", "1:4: '\u{2018}' does not begin a text"),
-            ("(f \"a\")", "1:4: '\"' does not begin a text"),
+            ("(f \u{2018}a\u{2019})", "1:4: '\u{2018}' cannot begin a text"),
+            ("(f \"a\")", "1:4: '\"' cannot begin a text"),
             (
                 "a = (f b\nc = (g)\n(h a c)",
                 "2:1: \"c\" is defined within the expression that begins at 1:5",
@@ -827,7 +827,7 @@ mod tests {
             ("(f :unended x", "1:1: the expression that begins at 1:1 is not closed"),
             ("(f 'a\u{1b}b')", "1:6: the control character '\\u{1b}' cannot stand in quotes"),
             ("(f 'a\r\n)", "1:4: the name in quotes has no end"),
-            ("TEXT(:unended)", "1:6: the text has no line"),
+            ("TEXT(:unended)", "1:6: :unended needs a line of text"),
         ] {
             let found = mistake(source);
             assert!(found.starts_with(expected), "{source}: {found}");

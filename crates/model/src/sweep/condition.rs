@@ -99,7 +99,7 @@ pub enum ConditionMistake {
     #[error("{0:?} is not a number")]
     Number(String),
     /// It is nested too deep.
-    #[error("there are more than {MAX_DEPTH} parentheses and signs in each other")]
+    #[error("more than {MAX_DEPTH} parentheses and signs are nested")]
     TooDeep,
     /// The points have no such name.
     #[error("the points have no {0}")]

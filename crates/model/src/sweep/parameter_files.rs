@@ -66,7 +66,7 @@ pub enum ParameterFault {
     #[error("the key is missing, and {0}")]
     Missing(NoDefaultText),
     /// Two points are the same.
-    #[error("a point is there twice")]
+    #[error("a point occurs twice")]
     Twice,
     /// A point is the same as a point of an earlier object.
     #[error("a point is the same as one of object {0}")]
@@ -319,7 +319,7 @@ impl Parameters {
     ///
     /// # Errors
     ///
-    /// Fails with all problems up to [`MAX_PROBLEMS`]: a missing key without a default, a point that is there twice, or too many points.
+    /// Fails with all problems up to [`MAX_PROBLEMS`]: a missing key without a default, a point that occurs twice, or too many points.
     pub fn points(
         self,
         defaults: &HashMap<String, Result<String, NoDefaultText>>,
@@ -503,7 +503,7 @@ mod tests {
                 r#"{"first":1}{"first":2,"mode":"x"}"#,
                 r#"object 1: key "mode": the key is missing, and the default of the input is not one line of text"#,
             ),
-            (r#"{"size":[1,2,1]}"#, "object 1: a point is there twice"),
+            (r#"{"size":[1,2,1]}"#, "object 1: a point occurs twice"),
             (r#"{"size":[1,2]}{"size":2}"#, "object 2: a point is the same as one of object 1"),
             ("{}", "object 1: the object has no fields"),
             ("{\"size\":1}\n,,{}", "object 2: line 2: expected an object, as in {\"size\": 1}"),

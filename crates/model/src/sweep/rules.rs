@@ -493,7 +493,7 @@ pub enum SweepFault {
     )]
     Ambiguous,
     /// There are too many sweeps in each other.
-    #[error("there are more than {MAX_SWEEPS} sweeps in each other")]
+    #[error("more than {MAX_SWEEPS} sweeps are nested")]
     TooDeep,
     /// The file `where` has several lines.
     #[error("it has several lines, and a condition is one")]
@@ -516,13 +516,13 @@ pub enum SweepFault {
     #[error("{0:?} is not a share of the median in percent")]
     Precision(String),
     /// The replicates of a node `points` end by results, but it has no results.
-    #[error("points have no results, by which their replicates could end")]
+    #[error("points have no results, so their replicates cannot end by one")]
     UntilOfPoints,
     /// The table has no column of results by which the replicates could end.
     #[error("the table has no column of results {0}")]
     NoUntilColumn(UnknownName),
     /// The column by which the replicates could end has many values for each of them.
-    #[error("each replicate has many rows, by which it could not end: {0:?}")]
+    #[error("replicates cannot end by a column of many rows: {0:?}")]
     UntilRows(String),
     /// A line of `columns` is wrong.
     #[error("{0:?} is not the number or the name of an output, a blank and a name")]
@@ -548,7 +548,7 @@ pub enum SweepFault {
     #[error("there are no columns")]
     NoColumns,
     /// The file `names` has a name twice.
-    #[error("the name {0:?} is there twice")]
+    #[error("the name {0:?} occurs twice")]
     SameName(String),
     /// There is text in the file `allow-failed`.
     #[error("it has text, and only its existence counts")]

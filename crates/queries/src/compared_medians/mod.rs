@@ -200,7 +200,7 @@ impl Explain for MedianError {
                 "let what was not measured fail, or be empty; or choose columns with --column, and names of groups with --group".to_owned()
             }
             Self::ManyLevels { .. } => "give more digits".to_owned(),
-            Self::Absent(_) => "ce table says what became of each".to_owned(),
+            Self::Absent(_) => "ce table shows the status of each".to_owned(),
             Self::Nothing(_) => {
                 "name columns alike on both sides, and separate them by commas or tabs; texts and digests are compared by ce diff"
                     .to_owned()

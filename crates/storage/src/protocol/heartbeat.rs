@@ -161,7 +161,7 @@ pub(crate) struct CurrentRun {
     pub(super) announced: Mutex<usize>,
     /// The inputs that it has announced together.
     pub(super) announced_inputs: Mutex<HashSet<Digest>>,
-    /// Hard links are not what leases need, as was tried.
+    /// Hard links cannot be used for leases, as was tried.
     lacks_links: AtomicBool,
     /// A directory of the run outside of the storage.
     outside: Arc<OnceLock<PathBuf>>,
@@ -270,7 +270,7 @@ impl CurrentRun {
         }
     }
 
-    /// Whether hard links are not what leases need, as far as that was tried.
+    /// Whether hard links cannot be used for leases, as far as that was tried.
     pub(super) fn lacks_links(&self) -> bool {
         self.lacks_links.load(Relaxed)
     }

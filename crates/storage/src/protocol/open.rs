@@ -243,7 +243,7 @@ impl<'a> Availability<'a> {
         Ok(self.outages())
     }
 
-    /// Whether two runs may have the lease of one call, since hard links are not what leases need. It is known once this run
+    /// Whether two runs may have the lease of one call, since hard links cannot be used for leases. It is known once this run
     /// computes.
     pub fn lacks_links(&self) -> bool {
         self.storage.run.lacks_links()

@@ -131,7 +131,7 @@ pub enum EditError {
     )]
     OpenNames,
     /// The text or the files to be written would not mean the same.
-    #[error("nothing is written: the other form would not say the same")]
+    #[error("nothing is written: the other form would mean something else")]
     #[hint("this is a mistake of the program: please report it, with the workflow")]
     NotSaid,
 }

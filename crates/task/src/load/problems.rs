@@ -147,7 +147,7 @@ pub enum LoadFault {
         line: usize,
     },
     /// There are more inputs or outputs than two digits can number.
-    #[error("lists more than the {MAX_ARITY} that can be numbered")]
+    #[error("lists more than {MAX_ARITY} entries")]
     #[hint("put them into a directory, which is one value")]
     TooMany,
     /// The name of a directory in `inputs/` has no number.
@@ -232,7 +232,7 @@ pub enum LoadFault {
     #[hint("git add and git commit it, or evaluate with --dirty")]
     UncommittedFile,
     /// A directory of the task stands where a file of it is expected.
-    #[error("is a directory, and no file of the task")]
+    #[error("is a directory, not a file of the task")]
     #[hint("read it as a tree: TREE('.:PATH'), with its path from the top of the repository")]
     OwnDirectory,
     /// The task has no file with this path.
@@ -615,7 +615,7 @@ pub enum ResourceFault {
         nearest: Option<String>,
     },
     /// It does not say how much.
-    #[error("the line does not say how much")]
+    #[error("the line has no amount")]
     #[hint("write a line such as {}", _0.example())]
     NoAmount(Resource),
     /// It says so, and nobody understands it.

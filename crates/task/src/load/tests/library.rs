@@ -33,7 +33,7 @@ fn exec_is_in_the_directory_of_its_computation() {
 fn at_most_100_outputs_are_listed() {
     let outputs: String = (0..=100).map(|n| format!("{n}\n")).collect();
     TestTask::base().file("computations/add/outputs", outputs).tells(
-        "computations/add/outputs: lists more than the 100 that can be numbered\n\
+        "computations/add/outputs: lists more than 100 entries\n\
          try: put them into a directory, which is one value",
     );
 }
@@ -223,7 +223,7 @@ fn a_line_of_resources_is_one_amount() {
         ),
         (
             "cpus",
-            "workflow/resources:1: the line does not say how much\n\
+            "workflow/resources:1: the line has no amount\n\
              try: write a line such as cpus 4",
         ),
         (
@@ -290,7 +290,7 @@ fn resources_of_a_task_name_the_computation() {
          try: write NAME cpus 4, with the name of a computation\n\
          resources:2: there is no computation \"mull\"\n\
          try: did you mean \"mul\"?\n\
-         resources:3: the line does not say how much\n\
+         resources:3: the line has no amount\n\
          try: write a line such as cpus 4",
     );
 }

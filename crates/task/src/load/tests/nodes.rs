@@ -116,7 +116,7 @@ fn a_file_of_the_task_is_in_the_task() {
         ),
         (
             "computations",
-            "computations: is a directory, and no file of the task\n\
+            "computations: is a directory, not a file of the task\n\
              try: read it as a tree: TREE('.:PATH'), with its path from the top of the repository",
         ),
         (
@@ -160,7 +160,7 @@ fn a_member_has_a_plain_relative_path() {
         ),
         (
             "",
-            "workflow/inputs/01-x/value: has no first line\n\
+            "workflow/inputs/01-x/value: has an empty first line\n\
              try: write its text into the first line",
         ),
     ] {
@@ -305,7 +305,7 @@ fn a_wrong_line_of_a_slice_hides_nothing_of_what_is_wrong_in_others() {
 #[test]
 fn a_slice_has_at_most_100_outputs() {
     sliced(&"0\n".repeat(101)).tells(
-        "workflow/outputs: lists more than the 100 that can be numbered\n\
+        "workflow/outputs: lists more than 100 entries\n\
          try: put them into a directory, which is one value",
     );
 }

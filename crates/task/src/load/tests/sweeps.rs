@@ -123,7 +123,7 @@ fn replicates_end_by_a_column_of_results() {
          try: the columns are \"seconds\"",
     );
     measured("00 **\n", "6..9 until seconds ±5%").tells(
-        "workflow/replicates: each replicate has many rows, by which it could not end: \"seconds\"\n\
+        "workflow/replicates: replicates cannot end by a column of many rows: \"seconds\"\n\
          try: take a column of one value, such as 00 seconds or 00 *",
     );
     TestTask::sweep("", &[])
@@ -132,7 +132,7 @@ fn replicates_end_by_a_column_of_results() {
         .file("workflow/inputs/01-points/factors/00-n", "1\n")
         .file("workflow/inputs/01-points/replicates", "6..9 until sum ±5%")
         .tells(
-            "workflow/inputs/01-points/replicates: points have no results, by which their replicates could end\n\
+            "workflow/inputs/01-points/replicates: points have no results, so their replicates cannot end by one\n\
              try: write a number, or write it in the sweep that takes the points",
         );
 }
@@ -256,7 +256,7 @@ fn a_name_is_listed_once() {
         .node("inputs/01-points/", "input", "s")
         .call("inputs/00-body/", "mul", &["x", "y"])
         .tells(
-            "workflow/names:3: the name \"x\" is there twice\n\
+            "workflow/names:3: the name \"x\" occurs twice\n\
              try: remove the line",
         );
 }
@@ -570,7 +570,7 @@ fn a_name_that_is_listed_is_not_a_factor() {
         .node("inputs/01-points/", "input", "s")
         .call("inputs/00-body/", "add", &["x", "y"])
         .tells(
-            "workflow/names:2: the name \"y\" is there twice\n\
+            "workflow/names:2: the name \"y\" occurs twice\n\
              try: remove the line",
         );
 }

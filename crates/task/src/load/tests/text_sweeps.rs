@@ -83,14 +83,14 @@ fn levels_differ() {
     tell(&[
         (
             "SWEEP((add x n) :over n 1 2\n  3 2)",
-            "workflow.ce:3: the same stands at 2:27\n\
+            "workflow.ce:3: this is the same as at 2:27\n\
              |   3 2)\n\
              |     ^\n\
              try: remove one of them; replicates repeat points",
         ),
         (
             "SWEEP((add n m) :over ('n' 'm') (1 2) (1 2))",
-            "workflow.ce:2: the same stands at 2:33\n\
+            "workflow.ce:2: this is the same as at 2:33\n\
              | SWEEP((add n m) :over ('n' 'm') (1 2) (1 2))\n\
              |                                       ^\n\
              try: remove one of them; replicates repeat points",

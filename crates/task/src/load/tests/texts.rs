@@ -82,14 +82,14 @@ fn a_constant_is_in_plain_quotes() {
     tell(&[
         (
             "(add ‘x’ y)",
-            "workflow.ce:2: '‘' does not begin a text\n\
+            "workflow.ce:2: '‘' cannot begin a text\n\
              | (add ‘x’ y)\n\
              |      ^\n\
              try: write texts in plain quotes, as in 'x'",
         ),
         (
             "(add \"5\" y)",
-            "workflow.ce:2: '\"' does not begin a text\n\
+            "workflow.ce:2: '\"' cannot begin a text\n\
              | (add \"5\" y)\n\
              |      ^\n\
              try: write texts in plain quotes, as in 'x'",
@@ -164,7 +164,7 @@ fn a_definition_has_a_name_of_its_own() {
         ),
         (
             "TASK = (add x x)\nTASK",
-            "workflow.ce:2: \"TASK\" is what the workflow itself is called\n\
+            "workflow.ce:2: \"TASK\" is the name of the workflow itself\n\
              | TASK = (add x x)\n\
              | ^\n\
              try: give it another name",
@@ -414,7 +414,7 @@ fn a_file_of_the_task_is_there() {
         ),
         (
             "(add x OWN('computations'))",
-            "computations: is a directory, and no file of the task\n\
+            "computations: is a directory, not a file of the task\n\
              try: read it as a tree: TREE('.:PATH'), with its path from the top of the repository",
         ),
     ]);
@@ -466,7 +466,7 @@ fn several_expressions_in_each_other_have_at_most_100_values() {
     let line = |n: u32| format!("a{n} = ALL(a{last} a{last})\n", last = n - 1);
     let lines: String = (1..=60).map(line).collect();
     TestTask::text(&format!("Inputs: x, y\na0 = ALL(x y)\n{lines}a60\n")).tells(
-        "workflow.ce:8: lists more than the 100 that can be numbered\n\
+        "workflow.ce:8: lists more than 100 entries\n\
          | a6 = ALL(a5 a5)\n\
          |      ^\n\
          try: put them into a directory, which is one value",

@@ -130,11 +130,11 @@ fn a_file_without_text_has_no_value() {
         .file("workflow/outputs", "0\n\n0\n")
         .file("workflow/inputs/00-mul/value", "\n\nadd\n")
         .tells(
-            "workflow/inputs/00-mul/value: has no first line\n\
+            "workflow/inputs/00-mul/value: has an empty first line\n\
              try: write its text into the first line\n\
              workflow/outputs:2: the line is empty\n\
              try: remove the line\n\
-             workflow/value: has no first line\n\
+             workflow/value: has an empty first line\n\
              try: write its text into the first line",
         );
 }
