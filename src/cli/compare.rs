@@ -223,7 +223,7 @@ impl CompareMedians {
         }
     }
 
-    /// Compares, and prints that. Returns whether it is as it should be.
+    /// Compares, and prints that. Returns whether the comparison is acceptable.
     fn print(
         &self,
         tables: &MedianTables<'_>,

@@ -499,7 +499,8 @@ fn revisions(dir: &Path) -> Vec<(String, String)> {
     names.into_iter().map(|(name, kind)| (name, kind.to_owned())).collect()
 }
 
-/// The values of an argument, as far as clap knows them. Of one such as SOURCE=REPO, it knows the end.
+/// The values of an argument, as far as clap knows them. For an argument such as SOURCE=REPO, the completed part is the
+/// end.
 fn values_of(argument: &Arg, text: &str) -> Answer {
     let is_named = argument.get_value_names().into_iter().flatten().any(|it| it.contains('='));
     let lead = match text.split_once('=') {

@@ -17,9 +17,9 @@ use ce_report::coloured;
 /// Commands that belong together, each with its description.
 struct CommandGroup {
     title: &'static str,
-    /// Those that most need, the most used ones first.
+    /// The options that most users need, the most used ones first.
     common: &'static [(&'static str, &'static str)],
-    /// Those that `ce help --all` shows beside them.
+    /// The options that `ce help --all` shows beside them.
     others: &'static [(&'static str, &'static str)],
 }
 

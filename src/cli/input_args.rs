@@ -267,7 +267,7 @@ fn missing_name(argument: &Path) -> Option<&str> {
     (!name.is_empty() && !name.contains('/') && !argument.exists()).then_some(name)
 }
 
-/// Sees to it that the task reads each repository that is named, and that none is named twice.
+/// Checks that the task reads each named repository, and that none is named twice.
 fn check_repositories(task: &Task, named: &[(String, PathBuf)]) -> Result<(), Error> {
     // Texts of inputs may be parts of names.
     let is_open = task.trees.iter().any(|tree| tree.name.is_open());

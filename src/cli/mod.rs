@@ -92,8 +92,9 @@ pub fn main() -> ExitCode {
 /// The number of SIGHUP.
 const HANG_UP: u8 = 1;
 
-/// Executes this program again without the variables by which Git tells a hook of its repository. gix and programs that are started would
-/// obey them in other repositories, too, such as submodules. Returns if there are none, or that fails.
+/// Executes this program again without the variables by which Git tells a hook of its repository. gix and programs that are
+/// started would obey them in other repositories, too, such as submodules. Returns if there are no such variables, or the
+/// restart fails.
 fn forget_repository() -> Option<ExitCode> {
     let set = REPOSITORY_VARIABLES.into_iter().filter(|name| env::var_os(name).is_some());
     let set: Vec<&str> = set.collect();

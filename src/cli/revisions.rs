@@ -87,7 +87,7 @@ missing, 5 the storage could not be read or written, 130 interrupted (143: by SI
 #[derive(Clone, Debug)]
 struct RevisionRange(pub(super) String, pub(super) Option<String>);
 
-/// Parses `REV1..REV2`, where each may be left out for HEAD, or `REV1`. A path is neither, even one with `..` in it.
+/// Parses `REV1..REV2`, where each may be left out for HEAD, or `REV1`. A path is neither of these, even with `..` in it.
 fn versions(text: &str) -> Result<RevisionRange, String> {
     if Path::new(text).components().any(|part| !matches!(part, Component::Normal(_))) {
         return Err("it is a path; write a revision or REV1..REV2 here".to_owned());

@@ -79,7 +79,7 @@ pub(super) struct StorageFile {
 }
 
 impl StorageFile {
-    /// Returns the storage that was named, the one that holds the file, or else the configured one.
+    /// Returns the named storage, the storage that holds the file, or else the configured one.
     pub(super) fn find(&self) -> Result<PathBuf, Error> {
         self.storage.clone().map_or_else(|| storage_around(Path::new(&self.file)), Ok)
     }
@@ -134,7 +134,7 @@ impl AbsentStorage {
     pub(super) fn unmake(&self) -> bool {
         let rooms = fs::read_dir(&self.path).into_iter().flatten().flatten();
         let rooms: Vec<PathBuf> = rooms.map(|it| it.path()).collect();
-        // With something in it, it is a storage that has results, or that others use by now.
+        // A directory with entries is a storage that has results, or that others use by now.
         if rooms.iter().all(|room| fs::read_dir(room).is_ok_and(|mut it| it.next().is_none())) {
             for directory in rooms.iter().chain([&self.path]) {
                 drop(fs::remove_dir(directory));

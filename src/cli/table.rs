@@ -1,4 +1,4 @@
-//! `ce table`: the rows of a sweep that are there, and what became of the others.
+//! `ce table`: the existing rows of a sweep, and the status of the others.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -230,8 +230,8 @@ impl SweepArgs {
         Ok(table)
     }
 
-    /// Loads a version of the task, which is evaluated for each of some points if there are some. Perhaps warns of lookalikes among
-    /// these.
+    /// Loads a version of the task, which is evaluated for each point if points are given. Perhaps warns of lookalikes
+    /// among these.
     fn load(
         &self,
         dir: &Path,

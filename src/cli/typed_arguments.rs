@@ -1,4 +1,4 @@
-//! The arguments of a program as they were typed, for another process that is to have the same.
+//! The arguments of a program as they were typed, for another process with the same arguments.
 
 use std::ffi::OsString;
 use std::io;

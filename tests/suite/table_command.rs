@@ -1,4 +1,4 @@
-//! `ce table`: the rows of a sweep that are there, and what became of the others.
+//! `ce table`: the existing rows of a sweep, and the status of the others.
 
 use std::fs;
 use std::process::Stdio;

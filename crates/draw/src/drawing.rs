@@ -485,7 +485,7 @@ pub struct ShapeCount {
 /// The frames of a workflow, and what its nodes in them stand for.
 #[derive(Debug, Default)]
 pub(super) struct Bodies {
-    /// The frames, each after those that are in it. The shapes in them are not known yet.
+    /// The frames, each after the frames in it. The shapes in them are not known yet.
     pub(super) frames: Vec<BodyFrame>,
     /// The innermost frame of each node that depends on points.
     pub(super) places: HashMap<NodeId, usize>,
@@ -595,9 +595,9 @@ fn label<'a>(task: &Task, planned: impl Iterator<Item = &'a PlannedSweep>) -> St
 pub enum ShapeState {
     /// All of them are.
     There,
-    /// They are known, and some of them are deliberately not here.
+    /// The outputs are known, and some of them are deliberately not here.
     Away,
-    /// None is; or of one call, some are not.
+    /// No output is there, or some outputs of the single call are missing.
     Missing,
     /// They are not, and the last execution of the call failed.
     Failed,

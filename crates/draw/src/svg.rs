@@ -191,7 +191,7 @@ fn shape(out: &mut dyn Write, frame: &ShapeBox, shape: &Shape) -> io::Result<()>
         ShapeKind::Computation | ShapeKind::Literal => 3.0,
     };
     if shape.many.is_some() {
-        // It stands for many calls: another one is behind it.
+        // It stands for many calls: a second shape is drawn behind it.
         let (x, y) = (x + 4.0, y + 4.0);
         write!(
             out,

@@ -75,7 +75,7 @@ pub struct AuditBudget {
 pub enum AuditedEnd {
     /// It was executed, and compared.
     Report(Box<AuditReport>),
-    /// It was not, which it is not to blame for.
+    /// It was not completed, for a reason outside of the call.
     NotAudited(FailureFacts),
     /// It would take longer than there is time.
     OverBudget,
@@ -96,7 +96,7 @@ pub struct Audit<'a> {
     pub settings: ExecutionSettings<'a>,
     /// The calls, in the order in which they begin.
     pub calls: &'a [AuditedCall],
-    /// The time that there is.
+    /// The available time.
     pub budget: AuditBudget,
 }
 

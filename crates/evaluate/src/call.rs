@@ -65,7 +65,7 @@ enum Recheck<'a> {
     Ended(Outcome),
     /// Its outputs are taken over, and are to be flushed and published.
     Sealed(Sealed<'a>),
-    /// It is to be executed; this is remembered of it.
+    /// It is to be executed; this is known about earlier attempts.
     Absent(Option<Box<PriorAttempt>>),
     /// Another call has the name now.
     Taken,
@@ -196,7 +196,7 @@ impl<'a> Evaluator<'a> {
         call: Call<'_>,
     ) -> Result<Lease<'a>, (ResultName, Holder)> {
         let storage = &*self.evaluation.storage;
-        // One that is forced is executed even if there is a result.
+        // A forced call is executed even if there is a result.
         if self.is_forced(name) {
             return storage.leases().acquire(name).map_err(|holder| (name.clone(), holder));
         }

@@ -26,7 +26,7 @@ use ce_storage::records::{Ticket, TicketEnd};
 pub(super) enum Work<H, W> {
     /// A call is ready, and may begin.
     Ready(CallId, Grants),
-    /// Outputs of these calls are to be fetched. They have one slot, until the first of them is released.
+    /// Outputs of these calls are to be fetched. These calls share one slot until the first of them is released.
     Fetch(Vec<CallId>),
     /// A worker elsewhere has begun to execute a call.
     Begun(CallId),
@@ -53,7 +53,7 @@ pub(super) struct Scheduler<'a, H, W> {
 }
 
 impl<'a, H: Send, W: Send> Scheduler<'a, H, W> {
-    /// Schedules calls that are ready, and others later, as far as there is room for them.
+    /// Schedules ready calls, and others later, as far as there is room for them.
     pub(super) fn new(
         execution: Option<ExecutionSettings<'a>>,
         ready: impl IntoIterator<Item = CallId>,
@@ -171,7 +171,7 @@ impl<'a, H: Send, W: Send> Scheduler<'a, H, W> {
     /// Queues calls that are ready.
     pub(super) fn ready(&self, calls: impl IntoIterator<Item = CallId>) {
         let mut calls = calls.into_iter().peekable();
-        // Most calls that end are not the last that another one has waited for.
+        // Most ended calls are not the last input that another call has waited for.
         if calls.peek().is_some() {
             self.queue.ready(calls);
         }
@@ -372,7 +372,7 @@ impl WorkQueue {
         self.wake(&state);
     }
 
-    /// Wakes one worker if there is work for it; that wakes the next one.
+    /// Wakes one worker if there is work for it; that worker wakes the next one.
     fn wake(&self, state: &State) {
         if state.idle > 0 && state.has_work() {
             self.changed.notify_one();

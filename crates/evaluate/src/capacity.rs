@@ -204,7 +204,7 @@ pub enum Unsatisfiable {
     Cpus {
         /// The number that it asks for.
         asked: u32,
-        /// The number that there are.
+        /// The available number.
         there: usize,
     },
     /// It asks for more memory.
@@ -212,7 +212,7 @@ pub enum Unsatisfiable {
     Memory {
         /// The number of bytes that it asks for.
         asked: u64,
-        /// The number of bytes that there are.
+        /// The number of available bytes.
         there: u64,
     },
     /// It asks for more graphics processors.
@@ -220,7 +220,7 @@ pub enum Unsatisfiable {
     Gpus {
         /// The number that it asks for.
         asked: u32,
-        /// The number that there are.
+        /// The available number.
         there: usize,
     },
     /// It asks for several hosts.
@@ -276,7 +276,7 @@ impl Unsatisfiable {
             Reach::Process if nodes_asked > 1 => Some(Self::Nodes(nodes_asked)),
             Reach::Process if tasks_asked > 1 => Some(Self::Tasks(tasks_asked)),
             Reach::Process => launcher.clone().map(Self::Launcher),
-            // exec may use all that it finds, so it must not find more than it asks for.
+            // exec may use all resources that it finds, so it must not find more than it asks for.
             Reach::Allocation(there) => {
                 let is_shape = nodes.is_none_or(|nodes| nodes == there.nodes)
                     && resources.task_count() == there.tasks;

@@ -36,7 +36,7 @@ pub struct Exports<'a> {
     trees: Option<&'a Trees>,
     /// The shared directory of each tree, if it was made or hashed. Each has its own lock, for as long as it is made or checked.
     shared: Mutex<HashMap<ObjectId, Arc<Mutex<Option<Export>>>>>,
-    /// The directories of computations that are not isolated. One that is being checked is not among them.
+    /// The directories of computations that are not isolated. A directory that is being checked is not among them.
     private: Mutex<HashMap<PrivateKey, Vec<Export>>>,
     /// The Git tree that the shared directory of each tree has as it stands. It differs if the tree has submodules, which
     /// are directories like others there.
@@ -49,7 +49,7 @@ type PrivateKey = (ObjectId, ComputationName);
 /// A directory that was made or hashed.
 #[derive(Debug)]
 struct Export {
-    /// Others have it as long as something is executed from it.
+    /// Other calls may not have it as long as something is executed from it.
     directory: Arc<VerifiedPath>,
     /// The stamp of its files when they were hashed; `None` if they may have changed since and still have it.
     stamp: Option<Blake3>,

@@ -27,7 +27,7 @@ pub(super) enum DerivedValue {
 pub struct TreeValues {
     /// The commit, or the version of the uncommitted changes on top of it, in full.
     pub version: String,
-    /// The revision that named it, if that was not a full commit id: it may name another one tomorrow.
+    /// The revision that named it, if it was not a full commit id: it may name another commit tomorrow.
     pub revision: Option<String>,
     /// The directory, and the file with the version.
     pub(super) files: [Input; 2],
@@ -91,7 +91,7 @@ impl DerivedValues {
             Derivation::Written(text) => Ok(InputSource::Bytes(text.as_bytes().to_vec())),
             Derivation::Points(points) => {
                 let product = &task.sweeps[points.index()].product;
-                // Loading the task has checked that there are some.
+                // Loading the task has checked that it is not empty.
                 let points = sweep::points(product).unwrap_or_default();
                 let mut contents = Vec::new();
                 // Writing to memory never fails.

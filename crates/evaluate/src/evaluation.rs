@@ -28,7 +28,7 @@ use ce_storage::{
 /// The leaf files, which exist before any call.
 #[derive(Clone, Debug)]
 pub struct Files {
-    /// The task's inputs, in order; `None` for one that was not given, since no call that is asked for reads it.
+    /// The task's inputs, in order; `None` for an input that was not given because no requested call reads it.
     pub inputs: Vec<Option<Input>>,
     /// The plan's literals, in order; `None` for a missing one.
     pub literals: Vec<Option<Stored>>,
@@ -169,7 +169,7 @@ impl Evaluation {
 
     /// Records the outcome of a call. Returns true unless it had one, and was not demanded since.
     ///
-    /// A call that finds a result of this evaluation turns out to be the call that made it, and ends like that one.
+    /// A call that finds a result of this evaluation is the same as the call that made it, and ends like that call.
     pub(super) fn set(&self, call: CallId, mut outcome: Outcome) -> bool {
         if let Outcome::Present(Outputs { name, .. }, source) = &mut outcome {
             match source {
@@ -194,7 +194,8 @@ impl Evaluation {
         }
     }
 
-    /// Returns how a call ended, if it did. A thread that only looks may know a call of the plan before the evaluation has it.
+    /// Returns the outcome of a call, if it has ended. A thread that only looks may know a call of the plan before the
+    /// evaluation has it.
     pub fn outcome(&self, call: CallId) -> Option<&Outcome> {
         self.outcomes.get(call.index())?.last()
     }
@@ -412,7 +413,7 @@ impl Evaluation {
         Exit::Done
     }
 
-    /// Whether all is there that is asked for.
+    /// Whether all requested results are there.
     fn is_complete(&self) -> bool {
         if self.plan.tops().is_empty() {
             return self

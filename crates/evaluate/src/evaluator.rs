@@ -58,8 +58,8 @@ impl<'a> Evaluator<'a> {
         )
     }
 
-    /// Blames a failure on the storage if that has vanished. If it does not answer, the run ends with this error, and
-    /// failures of calls are not reported.
+    /// Blames a failure on the storage if the storage has vanished. If it does not answer, the run ends with this error,
+    /// and failures of calls are not reported.
     pub(super) fn blame(&self, outcome: Outcome) -> Outcome {
         let has_failed = outcome.failure().is_some() || outcome.is_unreadable();
         if (has_failed || outcome.is_lost())
@@ -105,7 +105,7 @@ impl<'a> Evaluator<'a> {
         })
     }
 
-    /// Demands the calls whose outputs are needed to know what these values are, such as members of them.
+    /// Demands the calls whose outputs are needed to derive these values, such as members of them.
     pub(super) fn demand_derived(&self, sources: &[Source]) -> Option<CallStep<'a>> {
         let is_unknown = |source: &Source| match source {
             Source::Derived { value, .. } => !self.evaluation.is_derived(*value),
@@ -328,7 +328,7 @@ pub(super) struct SuspendedPlace<'a> {
 /// Resources that a call in progress was granted.
 #[derive(Debug, Default)]
 pub(super) struct Grants {
-    /// Whether all that it asks for is reserved.
+    /// Whether all requested resources are reserved.
     pub(super) is_reserved: bool,
     /// Its turn.
     pub(super) turn: Option<HostTurn>,

@@ -79,7 +79,7 @@ impl Evaluator<'_> {
         let Evaluation { task, storage, .. } = self.evaluation;
         storage.cached_records().load(&task.name);
         let carried_out = carry_out(self, jobs);
-        // If the storage is away, that is the reason for all that was not done.
+        // If the storage is away, that is the reason for every call that was not executed.
         let carried_out =
             storage.availability().away().map_or(carried_out, |error| Err(error.into()));
         let mut in_place = Ok(());

@@ -393,7 +393,7 @@ impl<'e, 'a> CallRunner<'e, 'a> {
         let recorded = self.evaluator.evaluation.away_outputs(executed.id);
         let recorded = recorded.filter(|_| executed.precedence == Precedence::Recorded);
         let source = if taken_over { OutputSource::TakenOver } else { OutputSource::Executed };
-        // Before another call of this run may find it.
+        // This comes before another call of this run may find it.
         self.evaluator.evaluation.made().insert(name.clone(), source);
         let published = executed.sealed.publish_same(call, &name, recorded, executed.precedence);
         let published = published.and_then(|outputs| {

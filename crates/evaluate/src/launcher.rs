@@ -81,7 +81,7 @@ pub struct ForcedCalls {
 }
 
 impl ForcedCalls {
-    /// Whether a call is one of them.
+    /// Whether a call is among them.
     pub fn contain(&self, call: &ResultName) -> bool {
         self.calls.contains(call)
             || call.computation().is_some_and(|name| self.computations.contains(name))
@@ -310,8 +310,8 @@ impl<'a> CallLauncher<'a> {
         Ok(status)
     }
 
-    /// Returns the end of an execution that read these files, by all that is known. It was interrupted if signals that
-    /// end this process may have disturbed it, and is lost if it may have failed because of the storage.
+    /// Returns the end of an execution that read these files, from all known facts. It was interrupted if signals that end
+    /// this process may have disturbed it, and is lost if it may have failed because of the storage.
     pub(super) fn judge(
         &self,
         launch: &Launch<'_>,
@@ -355,7 +355,7 @@ impl<'a> CallLauncher<'a> {
             && self.settings.exports.forget(&computation.tree, &launch.tree)
     }
 
-    /// Describes the file that is gone or was changed since it was found, if one of these was.
+    /// Describes the first of these files that is gone or was changed since it was found, if any.
     pub(super) fn lost_input(&self, sources: &[Stored]) -> Option<String> {
         let lost = sources.iter().find(|file| self.storage.inputs().is_lost(file))?;
         let path = self.storage.path(&lost.name);

@@ -28,7 +28,7 @@ pub enum Outcome {
     Present(Outputs, OutputSource),
     /// Its outputs are known, and not usable here.
     Known(Outputs, Unavailable),
-    /// It has no outputs. The name is the one that they would have; it is a guess if an input is not known.
+    /// It has no outputs. The name is the one that they would get; it is a guess if an input is unknown.
     Absent(ResultName, Absence),
 }
 
@@ -37,7 +37,7 @@ pub enum Outcome {
 pub enum Unavailable {
     /// They are deliberately not here, and nothing has needed them.
     Away,
-    /// Some of them are archives, and nothing was to be unpacked: a run that needs them does so.
+    /// Some outputs are archives, and nothing was to be unpacked: a run that needs them unpacks them.
     Archived,
     /// They belong to a table that is not there, and nothing was to be computed.
     Foreseen,
@@ -48,7 +48,7 @@ pub enum Unavailable {
 pub enum Absence {
     /// They are not there, and nothing was to be computed.
     Missing(Option<Box<PriorAttempt>>),
-    /// An input of it is not there.
+    /// One of its inputs is missing.
     Blocked,
     /// An input of it is not there yet, since a call is suspended.
     Waiting,
@@ -60,7 +60,7 @@ pub enum Absence {
     Failed(CallFailure),
     /// It has started a process that runs elsewhere.
     Suspended(SuspendedCall),
-    /// It was not executed to its end, which it is not to blame for: nothing of it is remembered.
+    /// It was not executed to its end, for a reason outside of the call: the attempt is not remembered.
     Unfinished(Unfinished),
     /// It had begun, and the user asked to stop before it was over.
     Interrupted,
@@ -110,7 +110,7 @@ impl CallFailure {
 /// A call that has started a process elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SuspendedCall {
-    /// The name under which it was begun; another commit's, if that began it.
+    /// The name under which it was begun, which is another commit's if that commit began it.
     pub name: ResultName,
     /// A description of its state, in words, if there is one.
     pub line: Option<String>,
@@ -127,7 +127,7 @@ impl fmt::Display for SuspendedCall {
 /// The reason why a call was not executed to its end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unfinished {
-    /// Each time, the worker that executed it ended; in words, how the last one did.
+    /// The worker that executed it ended in each attempt; in words, how the last one ended.
     #[error("it was lost: {0}")]
     Lost(String),
     /// Git no longer has the code or an input of the call: a commit was pruned, or a repository moved.
@@ -138,7 +138,7 @@ pub enum Unfinished {
         /// Advice for the user.
         hint: Option<String>,
     },
-    /// The executor lacks something that it needs; in words, what.
+    /// The executor lacks something that it needs, described in words.
     #[error("it was refused: {0}")]
     Refused(String),
 }
@@ -162,7 +162,7 @@ impl Explain for Unfinished {
 pub enum How {
     /// Its outputs were there.
     Reused,
-    /// Its outputs were there for another commit of the same computation.
+    /// Its outputs existed for another commit of the same computation.
     TakenOver,
     /// Its outputs are known, and deliberately not here.
     Away,
@@ -172,7 +172,7 @@ pub enum How {
     Executed,
     /// Its outputs are not there, and nothing was to be computed.
     Missing,
-    /// An input of it is not there.
+    /// One of its inputs is missing.
     Blocked,
     /// It failed.
     Failed,

@@ -97,7 +97,7 @@ impl<'a> SuspendedCalls<'_, 'a> {
         Ok(Err(Box::new(CallStep::Again)))
     }
 
-    /// Notes that a call is suspended for another commit, which this one cannot continue.
+    /// Notes that a call is suspended for another commit, so this commit cannot continue it.
     pub(super) fn note_elsewhere(&self, absent: &mut AbsentCall<'a>) {
         let call = call_of(absent.computation, &absent.inputs);
         let suspensions = self.evaluator.evaluation.storage.suspensions();

@@ -205,7 +205,7 @@ impl<'a> Gathering<'_, 'a> {
         Ok(None)
     }
 
-    /// The outputs of a point that these columns are made of, if one of them is known and cannot be read.
+    /// The outputs of a point that these columns are made of, if one of them is known but unreadable.
     fn unread(
         &self,
         number: usize,
@@ -514,7 +514,7 @@ impl<'a> CallNumbers<'a> {
         *self.outputs.entry(key).or_insert(next)
     }
 
-    /// The number of a call. Calls that it depends on and that are not there come first.
+    /// The number of a call. Missing calls that it depends on come first.
     fn of_call(&mut self, call: CallId) -> usize {
         let plan = &self.evaluation.plan;
         let mut waiting = vec![call];

@@ -145,7 +145,7 @@ impl ValueMaker<'_> {
         }
     }
 
-    /// Stores a file, or finds the one that it would be.
+    /// Stores a file, or finds an equal one.
     fn input(&self, source: &InputSource) -> Result<Input, StorageError> {
         let inputs = self.evaluation.storage.inputs();
         if self.store { inputs.store(source) } else { inputs.find(source) }
@@ -187,7 +187,7 @@ impl ValueMaker<'_> {
         })
     }
 
-    /// Opens a directory, once, whose members are read.
+    /// Opens a directory whose members are read, once.
     fn opened(&self, from: Source, directory: Stored) -> Result<Arc<OpenedValue>, StorageError> {
         let mut opened =
             self.evaluation.derived.opened.lock().unwrap_or_else(PoisonError::into_inner);
@@ -241,7 +241,7 @@ impl ValueMaker<'_> {
         }))
     }
 
-    /// The values of a tree at a commit, or at the one that a text names.
+    /// The values of a tree at a commit, or at the commit that a text names.
     fn tree_values_of(
         &self,
         name: &TreeName,
@@ -280,8 +280,8 @@ impl ValueMaker<'_> {
         self.with_version(directory, commit.full().to_owned(), revision)
     }
 
-    /// The values of a tree at a commit that Git has no longer, as recorded when it had. Results from them belong to
-    /// this commit, wherever that is now.
+    /// The values of a tree at a commit that Git has no longer, as recorded when it had. Results from these revisions
+    /// belong to this commit, wherever they point now.
     fn recorded_values_of(
         &self,
         name: &TreeName,
@@ -307,8 +307,8 @@ impl ValueMaker<'_> {
         Ok(TreeValues { version, revision, files: [directory, commit] })
     }
 
-    /// Makes a tree a directory in the storage, or finds the one that it would be. Files that Git LFS keeps elsewhere have their own contents
-    /// there.
+    /// Makes a tree a directory in the storage, or finds an equal one. Files that Git LFS keeps elsewhere have their own
+    /// contents there.
     fn directory(
         &self,
         trees: &Trees,

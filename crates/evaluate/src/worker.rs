@@ -97,7 +97,7 @@ struct ClaimState<'a> {
     slots: usize,
     offer: Offer,
     free: Reservations,
-    /// The tickets that wait, the first one last, as they were when they were listed.
+    /// The waiting tickets at the time of the listing, the first one last.
     waiting: Vec<WaitingTicket<'a>>,
     listed: Option<Instant>,
     refused: HashSet<String>,
@@ -469,7 +469,7 @@ impl Worker<'_> {
         }
     }
 
-    /// The result that is to be replaced, if one is.
+    /// The result to be replaced, if any.
     pub(super) fn forced(&self, ticket: &Ticket) -> ForcedCalls {
         let forced = ticket.forced.then(|| self.recorded(ticket)).flatten();
         let calls = forced.into_iter().map(|outputs| outputs.name).collect();
@@ -492,7 +492,7 @@ const LATE: Duration = Duration::from_millis(500);
 /// The interval at which it is looked for.
 const SIGNAL_LOOK: Duration = Duration::from_millis(10);
 
-/// An executor that offers one call the processors that were reserved for it, and isolates it only if it is to be isolated.
+/// An executor for one call: it offers the processors that were reserved for it, and isolates it only if requested.
 pub(super) struct ExecutorShare<'a> {
     executor: &'a dyn Executor,
     slots: NonZeroUsize,

@@ -433,7 +433,7 @@ pub(super) struct TicketWatcher {
 pub(super) struct PendingTicket {
     pub(super) ticket: Ticket,
     pub(super) watcher: TicketWatcher,
-    /// Whether it was reported that a worker executes it.
+    /// Whether a worker reported that it executes it.
     pub(super) is_begun: bool,
     /// The number of workers that died while they executed it alone.
     pub(super) deaths: u32,

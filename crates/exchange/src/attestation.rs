@@ -115,7 +115,7 @@ impl AttesterStances {
         let of_kind = kind.map(|kind| self.of_kind.entry(kind.clone()).or_default());
         let of_attester = self.of_attester.entry(attester).or_default();
         for stance in of_kind.into_iter().chain([of_attester]) {
-            // One that failed may have done so for lack of something.
+            // A failed execution may have lacked something.
             stance.agrees |= outputs.is_some_and(|outputs| outputs == recorded);
             stance.differs |= outputs.is_some_and(|outputs| outputs != recorded);
         }

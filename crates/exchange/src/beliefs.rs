@@ -210,7 +210,7 @@ pub enum RefusedFor {
         /// The limit in bytes.
         limit: u64,
     },
-    /// Something that it names is not here.
+    /// A result that it names is not here.
     Part(MissingPart),
     /// It is a job, and something that it names stays in the repository.
     StaysWith {

@@ -62,7 +62,7 @@ impl ObjectOrigin {
 }
 
 impl AwayValue {
-    /// The ones of some values that are not here. `None` if a clone has neither a pointer nor a file for one of them.
+    /// The missing values among these. `None` if a clone has neither a pointer nor a file for one of them.
     fn all(
         storage: &Storage,
         values: &[(String, Digest)],

@@ -1,7 +1,7 @@
 //! Joining results: the union of the names. Where two differ, the first has the place, unless it was revoked and the
 //! second was not. Both records stand in `differs/`.
 //!
-//! Only directories are compared that both have and that are not the same. So joining ten new results to a hundred thousand
+//! Only directories that both trees have and that differ are compared. So joining ten new results to a hundred thousand
 //! costs as much as joining ten.
 
 use std::collections::{BTreeMap, HashSet};

@@ -291,7 +291,7 @@ pub(super) fn add_evidence(
     Ok(lacking)
 }
 
-/// Keeps files that were pushed, as made here. The repository has them, so it does not matter if they cannot be written.
+/// Keeps files that were pushed, as made here. The repository has the lines, so a failure to write them does not matter.
 pub(super) fn keep_evidence(storage: &Storage, mirror: &Mirror, files: &[ObjectId]) {
     if storage.is_writable() {
         for file in files {

@@ -52,8 +52,8 @@ const MIN_LARGE: u64 = LfsPointer::MAX + 1;
 const WAITING_BYTES: u64 = 1 << 30;
 const WAITING: usize = 1000;
 
-/// Returns the number of some objects, or groups of them, with these sizes that are fetched at once: from one up, if there are any.
-/// All of them are in a directory of our own then.
+/// Returns how many objects, or groups of them, with these sizes are fetched at once: at least one, if there are any. All
+/// of them are in a directory of our own then.
 pub(super) fn at_once(sizes: impl Iterator<Item = u64>) -> usize {
     let mut bytes = 0_u64;
     let fits = |(at, size): (usize, u64)| {
@@ -150,7 +150,7 @@ pub(super) fn setting(
 /// The outcome of staging a value that is to be an object.
 #[derive(Clone, Debug)]
 pub(super) enum StagedObject {
-    /// It is one, with this pointer, or will be when it was sent.
+    /// It is an object with this pointer, or will be one after it was sent.
     Object(LfsPointer),
     /// It is not here, or not as recorded.
     Damaged,
@@ -198,7 +198,7 @@ pub(super) struct LargeUploads {
     /// The store of the repository, if it is on this host.
     store: Option<LfsStore>,
     sink: ObjectSink,
-    /// The repository that they are sent to, if that is on another host, and the scratch repository that they are sent from.
+    /// The repository that they are sent to, if it is on another host, and the scratch repository that they are sent from.
     remote: Option<(LfsRemote, LfsScratch)>,
     /// The outcome for each value, by the name of its pointer.
     staged: HashMap<String, StagedObject>,
@@ -597,7 +597,7 @@ impl LargeSource {
         Ok(Self { remote, store, place, scratch: None, failed: None })
     }
 
-    /// Fetches objects, in place of the previous ones, until it is to be stopped. Some of them may be missing there.
+    /// Fetches objects, in place of the previous ones, until it is to be stopped. Some objects may be missing there.
     ///
     /// # Errors
     ///
@@ -658,7 +658,7 @@ pub(super) fn pointer_of(
     Ok(is_recorded.then(|| LfsPointer { oid: digits(copy.sha256), size: copy.size }))
 }
 
-/// The ones of these objects that a repository has: each is fetched, and compared with its pointer.
+/// Returns which of these objects a repository has: each is fetched, and compared with its pointer.
 pub(super) fn stored_objects(
     storage: &Storage,
     mirror: &Mirror,

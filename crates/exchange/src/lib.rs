@@ -210,7 +210,7 @@ pub enum ResultsError {
 }
 
 impl ResultsError {
-    /// Whether it is about one output, and not about all that are fetched.
+    /// Whether it is about one output, and not about all fetched ones.
     pub const fn is_of_one_output(&self) -> bool {
         matches!(self, Self::Lost { .. } | Self::WrongObject { .. })
     }

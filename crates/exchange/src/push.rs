@@ -489,8 +489,8 @@ fn is_expected(path: &str) -> bool {
         || path == lfs::CONFIG
 }
 
-/// Fetches the files of a tree that the trees of some commits do not have in the same places, and what these have there. `git push`
-/// reads them, and fetches nothing by itself.
+/// Fetches the files of a tree that the trees of some commits do not have in the same places, and the files that those have
+/// there. `git push` reads them, and fetches nothing by itself.
 fn fetch_unsent(mirror: &Mirror, tree: &ObjectId, commits: &[ObjectId]) -> Result<(), MirrorError> {
     let trees: Result<Vec<ObjectId>, MirrorError> =
         commits.iter().map(|commit| mirror.tree_of(commit)).collect();
@@ -510,7 +510,7 @@ fn fetch_unsent(mirror: &Mirror, tree: &ObjectId, commits: &[ObjectId]) -> Resul
             match entry.kind {
                 _ if known.iter().any(|it| it.id == entry.id) => {}
                 MirrorKind::Blob => {
-                    // `git` describes a file by the one that it replaces.
+                    // `git` describes a file by the file that it replaces.
                     let replaced = known.into_iter().filter(|it| it.kind == MirrorKind::Blob);
                     files.extend(replaced.map(|it| it.id).chain([entry.id]));
                 }

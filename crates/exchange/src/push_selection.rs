@@ -314,7 +314,7 @@ impl<'a> Selection<'a> {
     fn brings(&self, there: &mut Finder<'_>, result: &SharedResult) -> Result<bool, ResultsError> {
         for SharedFile { file, path, stays, is_large } in &result.files {
             let Some(path) = path.as_ref().filter(|_| !stays) else { continue };
-            // The setting may have been another one when it was pushed.
+            // The setting may have been different when it was pushed.
             let other = if *is_large { place(file) } else { large_name(&file.digest) };
             if there.find(path)?.is_none()
                 && there.find(&other)?.is_none()
@@ -377,8 +377,8 @@ impl<'a> Selection<'a> {
         Ok(true)
     }
 
-    /// Makes an object of an output that reads like a pointer, where outputs are objects: servers refuse what seems to be one and leads to no
-    /// object. Returns whether it is such an output.
+    /// Makes an object of an output that reads like a pointer, where outputs are objects: servers refuse a file that seems
+    /// to be a pointer and has no object. Returns whether it is such an output.
     fn stage_like_pointer(
         &mut self,
         result: &SharedResult,
@@ -400,8 +400,8 @@ impl<'a> Selection<'a> {
         Ok(true)
     }
 
-    /// Adds a value that is a Git LFS object, and is away in its place: its pointer, unless the repository has that. Returns why it is
-    /// withheld, if it is.
+    /// Adds a value that is a Git LFS object, and is away in its place: its pointer, unless the repository has that.
+    /// Returns why it is not pushed, or `None` if it is.
     fn add_large(
         &self,
         result: &SharedResult,
@@ -542,7 +542,7 @@ pub(super) struct SharedFile {
     pub(super) file: ExpectedFile,
     /// Its path in the repository. `None` if another result puts it there: a call, for example, whose output is the directory of a job.
     pub(super) path: Option<String>,
-    /// Whether it is too large. Then it stays here, and the result is there without it.
+    /// Whether it is too large. Then it is not pushed, and the result is there without it.
     pub(super) stays: bool,
     /// Whether it is a Git LFS object there. Its path is the path of the pointer.
     pub(super) is_large: bool,

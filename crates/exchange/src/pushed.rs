@@ -99,9 +99,9 @@ pub struct Pushed {
     /// The reference that has them now, and the commit; `None` if nothing was new.
     #[serde(flatten, serialize_with = "reference_and_commit")]
     pub now: Option<RemoteRef>,
-    /// Whether that is an inbox, from which another user takes them.
+    /// Whether the place is an inbox, from which another user takes the results.
     pub inbox: bool,
-    /// The number of inboxes that there were.
+    /// The number of inboxes.
     #[serde(rename = "inboxes")]
     pub waiting: usize,
     /// The number of inboxes that were emptied.
@@ -164,7 +164,7 @@ pub struct LeftOut {
 /// The reason why a result is not pushed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Withheld {
-    /// It is unknown how it was made.
+    /// Its origin is unknown.
     Adopted,
     /// No commit has its computation.
     Dirty,

@@ -92,7 +92,7 @@ impl ResultsBranch {
             it.name.starts_with("refs/heads/") && !it.name.starts_with("refs/heads/ce-inbox/")
         });
         let name = if is_empty || tip(BRANCH).is_some() { BRANCH } else { BESIDE };
-        // Results that were pushed beside something else stay there.
+        // Results that were pushed beside other contents stay there.
         let name = if tip(BRANCH).is_none() && tip(BESIDE).is_some() { BESIDE } else { name };
         Self { name, tip: tip(name) }
     }
@@ -313,7 +313,7 @@ pub(super) struct FileSizes {
     pub(super) limit: u64,
     /// The size above which an output is a Git LFS object; `None` if no output is.
     pub(super) large: Option<u64>,
-    /// The greatest one of such an object.
+    /// The greatest size of such an object.
     pub(super) large_limit: u64,
 }
 

@@ -67,7 +67,7 @@ pub(super) struct JudgedCommit {
     /// The records, logs, files of the ledger and revocations that it adds, with the ids of their contents.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     added: Vec<(String, ObjectId)>,
-    /// The files that it puts in place of others.
+    /// The files of the commit that replace others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     replaced: Vec<(String, ObjectId)>,
     /// The files that it removes.
@@ -83,7 +83,7 @@ struct HistoryHeader {
     keys: Blake3,
 }
 
-/// A commit that adds a file, or puts it in place of another one.
+/// A commit that adds a file, or replaces another file by it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Introduction<'a> {
     pub(super) commit: &'a JudgedCommit,
@@ -94,7 +94,7 @@ pub(super) struct Introduction<'a> {
 #[derive(Debug, Default)]
 pub(super) struct SignedHistory {
     commits: Vec<JudgedCommit>,
-    /// The commits that introduce a file with these contents, and whether in place of another one.
+    /// The commits that introduce a file with these contents, and whether it replaces another file.
     of_file: HashMap<(String, ObjectId), Vec<(usize, bool)>>,
 }
 

@@ -19,7 +19,7 @@ const SEEN: &str = "seen";
 pub struct TrustSettings {
     /// The file of allowed signers, as ssh has it. Without one, everything is believed.
     pub signers: Option<PathBuf>,
-    /// The results that each of them is trusted for.
+    /// The results that each signer is trusted for.
     pub rules: Vec<TrustRule>,
     /// The number of attesters that a call needs.
     pub require: Option<NonZeroUsize>,
@@ -129,7 +129,7 @@ pub enum Distrust {
     Bad,
     /// Its signature is not one of an ssh key.
     Other,
-    /// A commit has put it in place of another one.
+    /// A commit has replaced another file by it.
     Replaced {
         /// The commit.
         commit: ObjectId,

@@ -36,7 +36,7 @@ pub enum Reach {
     /// Any number.
     #[default]
     Any,
-    /// It is one process of one host.
+    /// The execution is one process on one host.
     Process,
     /// It may have an allocation of this shape.
     Allocation(AllocationShape),
@@ -80,13 +80,13 @@ pub trait Executor: Send + Sync {
         Offer::default()
     }
 
-    /// Whether it takes invocations that are to be isolated; it refuses them otherwise. It takes them unless isolation
-    /// is not wanted, or its host has no namespaces: another failure does not turn isolation off.
+    /// Whether it accepts invocations that require isolation; otherwise it refuses them. It takes them unless isolation is
+    /// not wanted, or its host has no namespaces: another failure does not turn isolation off.
     fn isolates(&self) -> bool {
         false
     }
 
-    /// The reason why it does not isolate although it should, if that is known.
+    /// The reason why it does not isolate although it should, if known.
     fn exposed(&self) -> Option<&SandboxError> {
         None
     }
@@ -96,8 +96,8 @@ pub trait Executor: Send + Sync {
         None
     }
 
-    /// Runs a command of the user's on this host, and waits for its end. It is interrupted like
-    /// executions; it is not isolated, and may take any time.
+    /// Runs a command of the user on this host, and waits for its end. It is interrupted like executions; it is not
+    /// isolated, and may take any time.
     ///
     /// # Errors
     ///
@@ -454,7 +454,7 @@ impl ExecuteError {
     }
 }
 
-/// Whether a file, or the nearest directory above it that there is, is on a file system from which no program is started.
+/// Whether a file, or the nearest existing directory above it, is on a file system that forbids to start programs.
 fn is_noexec(file: &Path) -> bool {
     let nearest = file.ancestors().find_map(|path| statvfs(path).ok());
     nearest.is_some_and(|stat| stat.f_flag.contains(StatVfsMountFlags::NOEXEC))
@@ -504,7 +504,7 @@ pub enum Status {
     Exited(i32),
     /// By this signal.
     Killed(i32),
-    /// By this signal, which it got after this time limit.
+    /// It was ended by this signal, which it got after this time limit.
     TimedOut(i32, Duration),
 }
 

@@ -26,7 +26,7 @@ pub struct Invocation {
     pub storage: PathBuf,
     /// The directory of the computation.
     pub tree: VerifiedPath,
-    /// The one of its files that is executed.
+    /// The file that is executed.
     pub program: CallProgram,
     /// The Git tree that this directory is an export of.
     pub tree_id: ObjectId,
@@ -44,7 +44,7 @@ pub struct Invocation {
     pub stage: VerifiedPath,
     /// The name of the log file, which is empty or does not exist.
     pub log: String,
-    /// Access that it has beyond all that, in a sandbox.
+    /// Further access, in a sandbox.
     pub access: Access,
     /// Whether it is executed in a sandbox. An executor without a sandbox refuses it then.
     pub isolate: bool,
@@ -272,7 +272,7 @@ pub fn tail(path: &Path, bytes: u64) -> io::Result<Vec<u8>> {
     read(file, bytes)
 }
 
-/// Returns the beginning of a plain file, or of one that a link leads to, at most this number of bytes.
+/// Returns the beginning of a plain file, or of the target of a link, at most this number of bytes.
 ///
 /// # Errors
 ///

@@ -278,8 +278,7 @@ fn survivor(mark: &str) -> Option<String> {
 /// The beginning of the message where computations are executed as root outside.
 const AS_ROOT: &str = "computations are root's";
 
-/// An attempt: its name, the words that say that it failed, and a function that returns what
-/// succeeded.
+/// An attempt: its name, the message for its failure, and a function that returns the parts that succeeded.
 type Attempt = (&'static str, &'static str, fn(&Targets) -> Option<String>);
 
 /// All attempts. The last ones change this process.

@@ -102,7 +102,7 @@ const fn bit(signal: i32) -> u64 {
 pub enum Detach {
     /// The process that continues.
     Child(Leaving),
-    /// The one that ends, with this exit code: the other one has left, or has ended.
+    /// The process that ends, with this exit code: the other process has left, or has ended.
     Parent(u8),
 }
 
@@ -162,14 +162,14 @@ pub struct TerminalRelay {
     pub path: PathBuf,
     /// The settings of the user's terminal before.
     saved: Termios,
-    /// Kept open, so that it is not hung up before the execution has it.
+    /// Keeps the terminal open, so that it is not hung up before the execution has it.
     slave: Option<OwnedFd>,
     shows: Option<JoinHandle<()>>,
     resizes: Handle,
 }
 
 impl TerminalRelay {
-    /// Opens one of the size of the user's terminal, and begins to exchange.
+    /// Opens a terminal of the size of the user's terminal, and begins to forward data.
     pub fn start() -> io::Result<Self> {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
         grantpt(&master)?;
@@ -199,7 +199,7 @@ impl TerminalRelay {
     }
 }
 
-/// Gives a terminal the size of the user's.
+/// Gives a terminal the size of the user's terminal.
 fn resize(terminal: &File) {
     let _no_size = tcgetwinsize(io::stdin()).map(|it| tcsetwinsize(terminal, it));
 }

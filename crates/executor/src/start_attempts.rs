@@ -40,7 +40,7 @@ enum AttemptNotice {
     None,
     /// By a limit of the system.
     Limit(&'static str),
-    /// For a reason that is not known to be one.
+    /// The attempt failed for a reason that is not known to be transient.
     Unknown(String),
     Told,
 }
@@ -109,7 +109,7 @@ impl StartAttempts {
         }
     }
 
-    /// Counts an execution that was started, until that is dropped.
+    /// Counts a started execution until this value is dropped.
     pub(crate) fn running(&self) -> RunningExecution<'_> {
         self.lock().running += 1;
         RunningExecution(self)

@@ -188,7 +188,8 @@ impl Removed {
     }
 }
 
-/// Removes a file, or a directory with all that is in it. In a deep tree, inner directories are first moved up, so that few are open.
+/// Removes a file, or a directory with all its entries. In a deep tree, inner directories are first moved up, so that few
+/// are open.
 ///
 /// # Errors
 ///
@@ -219,7 +220,7 @@ pub fn remove_tree(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
     Ok(())
 }
 
-/// Moves a directory to another one, under a name that is free there. Returns that name.
+/// Moves a directory into another one, under a free name. Returns that name.
 fn move_up(from: &OwnedFd, name: &OsStr, to: &OwnedFd, moved: &mut u64) -> io::Result<OsString> {
     // It must be writable, since its entry for the directory above it changes.
     drop(open_writable(from, name)?);

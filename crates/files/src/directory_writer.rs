@@ -169,8 +169,8 @@ impl DirectoryWriter {
         Ok(renameat(from, old, to, new)?)
     }
 
-    /// Copies a file or a directory with all that is in it. The copies may be written; their room is shared where the file system can
-    /// do that.
+    /// Copies a file or a directory with all its entries. The copies may be written; their room is shared where the file
+    /// system can do that.
     ///
     /// # Errors
     ///
@@ -195,7 +195,7 @@ impl DirectoryWriter {
         copy_entries(from, &open_directory(&dir, name)?, named)
     }
 
-    /// Removes a file, or a directory with all that is in it.
+    /// Removes a file, or a directory with all its entries.
     ///
     /// # Errors
     ///

@@ -30,7 +30,7 @@ const OTHERS: u32 = 0o077;
 /// The age of a directory that a run has left behind which was killed. Runs that are alive [keep](keep) theirs young.
 const LEFT: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// An error of the user's private files.
+/// An error with the user's private files.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
     /// Neither `HOME` nor `XDG_STATE_HOME` is a directory.
@@ -147,7 +147,7 @@ pub fn keep(dir: &Path) {
     drop(File::open(dir).and_then(|dir| dir.set_modified(SystemTime::now())));
 }
 
-/// A key that only processes of one user know. A text with its code comes from one of them.
+/// A key that only processes of one user know. A text with its code comes from a process with this key.
 #[derive(Clone)]
 pub struct SecretKey([u8; Blake3::BYTES]);
 

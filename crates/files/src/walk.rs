@@ -126,7 +126,7 @@ impl TrustedLinks {
         Self { written: written.map(|it| (it.st_dev, it.st_ino)).collect() }
     }
 
-    /// Whether a link counts that is in the last one of these directories, each in the one before it.
+    /// Whether a link in the last of these nested directories counts.
     fn contain_link_in(&self, directories: &[&Stat]) -> bool {
         directories.last().is_some_and(|holder| holder.st_uid == 0 && is_closed(holder))
             && !directories.iter().any(|it| self.written.contains(&(it.st_dev, it.st_ino)))
@@ -302,7 +302,7 @@ impl PathWalk {
         Ok(Self { root, below: Vec::new(), makes: None })
     }
 
-    /// The place that it has come to.
+    /// The current place.
     fn last(&self) -> BorrowedFd<'_> {
         self.below.last().unwrap_or(&self.root).place.as_fd()
     }
@@ -473,7 +473,7 @@ mod tests {
             }
             fs::set_permissions(&data, Permissions::from_mode(0o755)).unwrap();
             if is_root {
-                // Another user may lead anywhere by it.
+                // Another user may redirect it anywhere.
                 chown(&data, Some(STRANGER), None).unwrap();
                 check(&[], false);
                 chown(&data, Some(0), None).unwrap();

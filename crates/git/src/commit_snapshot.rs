@@ -41,7 +41,7 @@ pub struct Snapshot {
     nested: RefCell<Vec<Rc<Draft>>>,
     /// The links that were followed, and their targets.
     linked: RefCell<BTreeSet<PathBuf>>,
-    /// A submodule that is at another commit than the one that is recorded, and that other one.
+    /// A submodule that is not at its recorded commit, and the commit that it is at.
     moved: Option<(PathBuf, ObjectId)>,
     /// Some of the trees that were read.
     trees: RefCell<hashtable::HashMap<ObjectId, Rc<TreeEntries>>>,
@@ -350,14 +350,14 @@ impl Snapshot {
         Ok(entries[at.map_err(|_| SnapshotError::Missing)?].clone())
     }
 
-    /// The commit of the submodule at this place, for which this one is recorded.
+    /// The commit of the submodule at this place for which the given commit is recorded.
     fn commit_at(&self, place: &Path, recorded: ObjectId) -> ObjectId {
         let moved = self.moved.as_ref().filter(|(moved, _)| *moved == place);
         moved.map_or(recorded, |(_, commit)| *commit)
     }
 
-    /// Whether a directory holds links or submodules, itself or anywhere below, or differs from the commit. One that does not
-    /// means the same wherever it is.
+    /// Whether a directory holds links or submodules, itself or anywhere below, or differs from the commit. A path that
+    /// does not lead through one means the same everywhere.
     pub fn is_linked(&self, directory: &TreePath) -> Result<bool, SnapshotError> {
         if directory.step.is_draft {
             return Ok(true);

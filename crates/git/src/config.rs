@@ -43,7 +43,7 @@ pub enum ConfigError {
         key: &'static str,
         /// Its value.
         value: String,
-        /// The file that says so, or what else does.
+        /// The file that has the setting, or another source of it.
         file: String,
         /// The kind of value that it should have.
         kind: &'static str,
@@ -105,7 +105,7 @@ pub struct ConfigEntry {
     pub key: String,
     /// The text; empty without `=`.
     pub value: String,
-    /// The file that says so, or what else does.
+    /// The file that has the setting, or another source of it.
     pub file: String,
 }
 
@@ -209,7 +209,7 @@ impl Config {
         }
     }
 
-    /// The file of the authors, if that has a key, and no configuration does.
+    /// The file of the authors, if it has a key that no configuration has.
     pub fn of_authors(&self, key: &str) -> Option<&'static str> {
         (self.value(key).is_none() && self.authors_value(key).is_some()).then_some(AUTHORS)
     }

@@ -66,7 +66,7 @@ struct DraftFile {
 /// A repository in a work tree that is not just a commit which is recorded there.
 #[derive(Clone)]
 pub(super) struct NestedDraft {
-    /// Its commit at HEAD, if it has one, and the tree of that.
+    /// Its commit at HEAD, if it has one, and the tree of that commit.
     pub(super) head: Option<(ObjectId, ObjectId)>,
     pub(super) draft: Rc<Draft>,
 }

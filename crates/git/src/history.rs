@@ -126,7 +126,7 @@ impl Trees {
     }
 }
 
-/// The commits that one reaches and another does not.
+/// The commits that are reachable from one commit and not from another.
 #[derive(Clone, Copy)]
 struct LogRange<'a> {
     /// The commit whose history is left out, with itself.

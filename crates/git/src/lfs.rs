@@ -186,7 +186,7 @@ impl Drop for LfsScratch {
 }
 
 impl LfsScratch {
-    /// Makes it in a directory, in place of one that is left there.
+    /// Makes it in a directory, and replaces a leftover one.
     pub fn new(dir: &Path) -> GitResult<Self> {
         if dir.exists() {
             fs::remove_dir_all(dir)?;

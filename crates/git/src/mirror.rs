@@ -223,7 +223,7 @@ impl Mirror {
         from(id).is_ok_and(|id| self.repository.has_object(id))
     }
 
-    /// The ones of these objects that are not here. Packs that were added meanwhile are looked for once, not for each.
+    /// The missing objects among these. Packs that were added meanwhile are looked for once, not for each.
     fn missing(&self, ids: &[ObjectId]) -> Result<Vec<gix::ObjectId>, MirrorError> {
         let ids: GitResult<Vec<_>> = ids.iter().map(from).collect();
         let mut ids = ids.map_err(|source| self.own(source))?;
@@ -503,7 +503,7 @@ pub(super) fn open_or_create(dir: &Path) -> GitResult<(Repository, MirrorFiles)>
     Ok((repository, MirrorFiles::All))
 }
 
-/// Makes an empty mirror, in place of one that is there.
+/// Makes an empty mirror, and replaces an existing one.
 pub(super) fn recreate_in(dir: &Path, files: MirrorFiles) -> GitResult<Repository> {
     if dir.exists() {
         fs::remove_dir_all(dir)?;
@@ -535,7 +535,7 @@ fn make(dir: &Path) -> GitResult<()> {
     Ok(fs::rename(new, dir)?)
 }
 
-/// Gives a mirror its configuration, if it has another one: settings there could name programs.
+/// Gives a mirror its configuration, unless it has that: other settings could name programs.
 fn configure(dir: &Path, configuration: &str) -> GitResult<()> {
     let file = dir.join("config");
     if fs::read(&file).is_ok_and(|text| text == configuration.as_bytes()) {

@@ -280,7 +280,7 @@ struct Walk<'a> {
     texts: HashSet<ObjectId>,
     /// The workflows that cannot be read, and why.
     unreadable: Vec<(PathBuf, String)>,
-    /// The nodes that are directories. Links join them, so they count as one workflow.
+    /// The nodes that are directories. Nodes that are joined by links count as one workflow.
     directories: WorkflowUse,
 }
 
@@ -305,7 +305,7 @@ struct TreeBeingRead {
     text: Option<NodeFile>,
     /// All other files.
     others: Vec<(OsString, NodeFile)>,
-    /// The kind of node that it is.
+    /// The kind of the node.
     node: Option<NodeKind>,
     linked: bool,
 }

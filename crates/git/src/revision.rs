@@ -102,7 +102,7 @@ fn read(dir: &Path) -> GitResult<Vec<(String, &'static str)>> {
         (references.tags()?, "tag"),
         (references.remote_branches()?, "remote branch"),
     ] {
-        // One that cannot be read hides no others.
+        // An unreadable reference does not hide others.
         let found = found.filter_map(Result::ok).map(|it| it.name().shorten().to_string());
         names.extend(found.filter(|name| !name.starts_with('-')).map(|name| (name, kind)));
     }

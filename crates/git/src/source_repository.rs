@@ -194,7 +194,7 @@ impl SourceRepositories {
         &self.named
     }
 
-    /// The repositories of the task in a directory, and the ones that the user names. A name of the user's hides a
+    /// The repositories of the task in a directory, and the ones that the user names. A name given by the user hides a
     /// submodule.
     pub fn new(task: &Path, named: Vec<(String, PathBuf)>) -> Self {
         Self { task: task.to_owned(), named, opened: Mutex::default() }
@@ -250,7 +250,7 @@ impl SourceRepositories {
             let repository = open_submodule(&place).map_err(git)?;
             return Ok((place, Repositories::from_open(repository, Vec::new())));
         }
-        // It is cloned, and another commit is checked out that does not have it.
+        // It is cloned, but at a commit that does not have the file.
         let repositories = Repositories::open(&self.task).map_err(git)?;
         let recorded = from(&recorded).map_err(git)?;
         match repositories.repository_of(recorded).map_err(git)? {

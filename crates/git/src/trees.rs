@@ -30,7 +30,7 @@ use ce_model::digest;
 
 /// The repository of a task and its submodules, to be asked by several threads.
 ///
-/// A blob in place of a tree is a computation in one file: the directory with nothing but that file, `exec`.
+/// A blob in place of a tree is a computation in one file: a directory with only that file, as `exec`.
 #[derive(Debug)]
 pub struct Trees {
     dir: PathBuf,
@@ -85,13 +85,13 @@ impl Trees {
         Self { dir: dir.to_owned(), draft: None, repositories: Mutex::default() }
     }
 
-    /// The same with the tree that a directory has as it stands, or the blob of a file, committed or not. It must have
-    /// been this one before: else nothing is found.
+    /// The same with the tree that a directory has as it stands, or the blob of a file, committed or not. It must have been
+    /// this tree before: otherwise nothing is found.
     pub fn as_it_stands(dir: &Path, tree: &digest::ObjectId) -> Self {
         Self { draft: Some(tree.clone()), ..Self::new(dir) }
     }
 
-    /// The tree that a directory has as it stands, which must be this one, and the files in it that Git LFS keeps elsewhere.
+    /// The tree of a directory in the work tree, which must be this tree, and the files in it that Git LFS keeps elsewhere.
     pub fn of_draft(dir: &Path, tree: &digest::ObjectId) -> GitResult<(Self, Vec<LfsFile>)> {
         let snapshot = Heads::default().draft_snapshot(dir)?;
         let place = draft(&snapshot, dir, tree)?;
@@ -147,7 +147,7 @@ impl Trees {
             for _ in 1..cores.min(files.len().div_ceil(PART)) {
                 let repositories = repositories.clone();
                 let builder = thread::Builder::new();
-                // Without another thread, this one does all of it.
+                // Without another thread, this thread does all the work.
                 let Ok(other) = builder.spawn_scoped(scope, || tell_files(repositories)) else {
                     break;
                 };

@@ -137,7 +137,7 @@ fn find_changes(
         .dirwalk_options()?
         .emit_untracked(EmissionMode::Matching)
         .emit_ignored(Some(EmissionMode::CollapseDirectory));
-    // One that is shared: several threads have it, and it may be large.
+    // A shared copy: several threads have it, and it may be large.
     let index = FileSnapshot::new(index).into();
     let status = repository
         .status(gix::progress::Discard)?

@@ -518,7 +518,7 @@ pub fn earlier<'a>(
     EarlierCalls { calls, failures, unread }
 }
 
-/// Calls of a computation that have asked for the same, and the most that one of them has used. Its JSON is a line of `ce log
+/// Calls of a computation with the same request, and the peak usage of one of them. Its JSON is a line of `ce log
 /// --resources --json`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ResourceUsage {
@@ -615,7 +615,7 @@ pub fn suspended(storage: &Storage) -> Result<Vec<SuspendedFact>, StorageError> 
     Ok(facts)
 }
 
-/// Compares texts: as numbers if both are some.
+/// Compares texts: as numbers if both are numbers.
 fn by_number(one: &str, other: &str) -> Ordering {
     match (one.parse::<f64>(), other.parse::<f64>()) {
         (Ok(a), Ok(b)) => a.total_cmp(&b).then_with(|| one.cmp(other)),

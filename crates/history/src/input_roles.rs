@@ -1,7 +1,7 @@
 //! The roles of task inputs: the purposes of files that no call has made. A task input, the level of a sweep and a file
 //! of a task's repository are all kept as task inputs, and their records say nothing else.
 //!
-//! Equal contents may have several roles. Which one they have for a call that reads them, the jobs and the tables that rest on it say.
+//! Equal contents may have several roles. The jobs and tables that rest on a call tell which role its inputs have.
 
 use std::cell::OnceCell;
 use std::cmp::Reverse;
@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::{Ancestor, History, Subject};
 
-/// The roles of a task input, as far as records show. It has several if they do not show which one it is.
+/// The roles of a task input, as far as records show. It has several roles if the records do not show the right one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct InputRoles {
     /// The inputs of recorded jobs: their names, and the tasks.
@@ -265,7 +265,7 @@ pub(super) fn levels(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LevelSet {
     None,
-    /// All have this one, by its number.
+    /// All calls have this text, by its number.
     One(u32),
     Many,
 }

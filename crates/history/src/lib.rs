@@ -382,8 +382,8 @@ impl History {
 }
 
 impl History {
-    /// Returns for each result whether it is one of these, or one of these was made from it. The origins of tables
-    /// count if [recipes were read](Self::with_recipes).
+    /// Returns for each result whether it is one of the given results, or one of them was made from it. The origins of
+    /// tables count if [recipes were read](Self::with_recipes).
     pub fn with_origins<'a>(&'a self, wanted: impl Iterator<Item = &'a Entry>) -> Vec<bool> {
         let mut found = vec![false; self.results.len()];
         let mut stack: Vec<usize> = wanted.filter_map(|entry| self.place(entry)).collect();

@@ -287,8 +287,8 @@ pub fn texts(storage: &Storage, subject: Subject<'_>) -> InputTexts {
     }
 }
 
-/// The short texts that identify each of these results: the ones that its call reads; for a task input, its own one,
-/// which is called `text`. Jobs and tables have none.
+/// The short texts that identify each of these results: the texts that its call reads, or the text of a task input, which
+/// is called `text`. Jobs and tables have none.
 pub fn texts_of(storage: &Storage, results: &[(&Entry, &Record)]) -> Vec<InputTexts> {
     let inputs = results.iter().map(|(_, record)| match record {
         Record::Call(call) => (may_be_texts(call), matches!(call.origin, Origin::Shared(_))),

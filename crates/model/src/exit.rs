@@ -92,7 +92,7 @@ impl Error {
         self.0.hint()
     }
 
-    /// The error itself, if it is of this type.
+    /// The error itself, if it has this type.
     pub fn downcast_ref<E: error::Error + 'static>(&self) -> Option<&E> {
         let error: &(dyn error::Error + 'static) = &*self.0;
         error.downcast_ref()

@@ -18,7 +18,7 @@ pub fn counted_all(counts: &[(usize, &str)]) -> String {
     there.map(|(count, one)| counted(*count, one)).collect::<Vec<_>>().join(", ")
 }
 
-/// The number of texts that are listed when one of them is missed.
+/// The number of texts that are listed after a name that does not exist.
 const MAX_LISTED: usize = 10;
 
 /// The first texts, and how many more there are.

@@ -94,9 +94,9 @@ impl WrittenSlice {
         })
     }
 
-    /// Finds the outputs among all that there are, whose names these are. Also returns the mistakes, with the places
-    /// counted from zero; there the choice has [`MAX_ARITY`], which is not the number of an output. Numbers are not
-    /// compared with the number of outputs.
+    /// Finds the outputs with these names among all outputs. Also returns the mistakes, with the places counted from zero;
+    /// there the choice has [`MAX_ARITY`], which is not the number of an output. Numbers are not compared with the number
+    /// of outputs.
     pub fn resolve(&self, names: &[String]) -> (Slice, Vec<(usize, SliceError)>) {
         let mut wrong: Vec<_> = self.wrong().collect();
         let mut chosen = Vec::with_capacity(self.0.len());
@@ -115,7 +115,8 @@ impl WrittenSlice {
         (Slice(chosen.into()), wrong)
     }
 
-    /// Chooses among the outputs that another choice passes up. A number counts these, and a name is one that it has.
+    /// Chooses among the outputs that another choice passes up. A number counts the passed outputs, and a name is one of
+    /// their names.
     ///
     /// # Errors
     ///
@@ -146,7 +147,7 @@ impl WrittenSlice {
         })
     }
 
-    /// The lines that say it, each with its end.
+    /// The lines of the slice, each with its end.
     pub fn lines(&self) -> String {
         self.texts().map(|text| format!("{text}\n")).collect()
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A name that does not exist, and those that do. It is displayed in quotes.
+/// A name that does not exist, and the existing names. It is displayed in quotes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownName {
     /// The name.

@@ -40,7 +40,7 @@ pub fn exhausted_limit_behind(error: &(dyn Error + 'static)) -> Option<&'static 
     causes.find_map(|error| error.downcast_ref().and_then(exhausted_limit))
 }
 
-/// The most names of a directory that are compared with one that is not in it.
+/// The most names of a directory that are compared with a missing name.
 const MOST_NAMES: usize = 10_000;
 
 /// Returns advice for a file that cannot be read, if there is any.

@@ -114,7 +114,7 @@ impl<T: AsRef<str>> Template<T> {
         &self.place
     }
 
-    /// The words in braces that are not names: they stay as they are.
+    /// The words in braces that are not names and stay as they are.
     pub fn unknown(&self) -> impl Iterator<Item = &str> {
         braces(self.as_str())
             .filter(|(range, _)| !self.free.iter().any(|name| name.range == *range))

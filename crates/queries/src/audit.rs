@@ -230,7 +230,7 @@ pub struct AuditCounts {
     pub agree: usize,
     /// They have others.
     pub differ: usize,
-    /// They have others, as their computations say.
+    /// They have other outputs, as declared by their computations.
     pub expected: usize,
     /// They failed.
     pub failed: usize,

@@ -177,7 +177,7 @@ fn read_sweep(
     }
     let all = all_points(evaluation, call, rules);
     let mut included = rows.points.iter().enumerate().peekable();
-    // A replicate that there may be is not excluded.
+    // A possible replicate is not excluded.
     let mut possible = rows.possible.iter().peekable();
     let least = rules.product.replicates.as_ref().map_or(u32::MAX, Replicates::least);
     let mut next_rows = |number: usize, table: &mut Frame| {
@@ -309,7 +309,7 @@ fn columns(
     columns
 }
 
-/// Reads a point: its outputs if they are there, or else what became of it.
+/// Reads a point: its outputs if they exist, or else its status.
 fn read_point(
     evaluation: &Evaluation,
     attestations: &Attestations,
@@ -347,7 +347,7 @@ impl RowStatus {
         Self::with_call(evaluation, sources).0
     }
 
-    /// Finds out the same, and which call it is that has failed or is executed, if there is one.
+    /// Does the same, and also returns the call that has failed or is executed, if there is one.
     fn with_call(evaluation: &Evaluation, sources: &[Source]) -> (Self, Option<CallId>) {
         let own = awaited_calls(evaluation, sources);
         let is_waiting = own.iter().any(|call| {
@@ -464,7 +464,7 @@ pub enum SweepChoiceError {
         name: String,
         /// The most similar name.
         nearest: Option<String>,
-        /// The names that there are.
+        /// The existing names.
         known: Vec<String>,
     },
 }
@@ -589,7 +589,7 @@ impl SweepChoice {
         different
     }
 
-    /// The calls that gather it, one for each point of the sweeps around it that it depends on, in the order of these.
+    /// The calls that gather it, one for each point of the sweeps around it that it depends on, in the order of the points.
     fn planned(self, evaluation: &Evaluation) -> Vec<(CallId, &PlannedSweep)> {
         let calls = evaluation.plan.calls().filter_map(|(call, planned)| {
             let Operation::Sweep(id) = planned.operation else { return None };

@@ -186,7 +186,7 @@ mod tests {
         }
         let more = (format!("{printed},n"), format!("{row},5"));
         assert!(names(&more.0, &more.1).0.ends_with("log,n"));
-        // A column of the table that is called as one of the state is followed by one with another name.
+        // If a column of the table has the name of a column of the state, the latter gets another name.
         let both = "status,call,status (of the row),call (of the row),host,machine,time,duration,exclusive,reason,log";
         let row = "ok,3,failed,7,,,,,,,";
         assert_eq!(names(both, row), ("status,call".to_owned(), Some(7)));

@@ -8,7 +8,7 @@ use crate::frame::{ColumnRole, Frame, FrameColumn, MeasuredValue, RowGroup, has_
 /// A table with a row for each point without its replicate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReplicateSummary<'a> {
-    /// The columns that tell these points apart, and labels that each of them has one of.
+    /// The columns that tell these points apart, and the labels with one text for each point.
     pub keys: Vec<&'a FrameColumn>,
     /// The columns that are summarised: the columns of numbers.
     pub columns: Vec<&'a FrameColumn>,

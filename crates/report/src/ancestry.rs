@@ -318,7 +318,7 @@ impl Ancestry<'_> {
         }
     }
 
-    /// Prints an ancestor, indented more than the result that it is an input of. `shown` are all that are printed.
+    /// Prints an ancestor, indented more than the result that it is an input of. `shown` are all printed ones.
     fn line(&self, at: usize, shown: &[usize], out: &mut dyn Write) -> io::Result<()> {
         let Ancestor { depth, number, digest, subject, member, again, omitted } =
             &self.ancestors[at];

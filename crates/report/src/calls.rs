@@ -79,8 +79,8 @@ pub(super) fn title_at_any_point(evaluation: &Evaluation, call: CallId) -> Strin
     }
 }
 
-/// The inputs of a call that no call makes, as the workflow names them, with their labels: `n: INPUT('x')`. They tell it from
-/// others of its computation.
+/// The inputs of a call that no call makes, as the workflow names them, with their labels: `n: INPUT('x')`. They
+/// distinguish the call from other calls of its computation.
 pub(super) fn given_values(evaluation: &Evaluation, call: CallId) -> String {
     let Evaluation { plan, task, .. } = evaluation;
     let arguments = task.workflow[plan.call(call).node].inputs().iter();

@@ -493,7 +493,7 @@ pub(super) fn groups<'a>(
 ) -> Vec<ExplainedGroup<'a>> {
     let calls = explanation.calls.iter().enumerate();
     let places: HashMap<CallId, usize> = calls.map(|(place, it)| (it.call, place)).collect();
-    // Few points are reported one by one, each in its place.
+    // A few points are reported one by one, each in its place.
     let mut split: Vec<ExplainedGroup<'a>> = Vec::new();
     let groups = grouped(
         evaluation,

@@ -135,7 +135,7 @@ impl Failures {
         is_shared
     }
 
-    /// Counts a failure that does not depend on the call. Returns whether another one of this cause was reported.
+    /// Counts a failure that does not depend on the call. Returns whether another failure with this cause was reported.
     fn is_repeated(&mut self, outcome: &Outcome) -> bool {
         let Some(CallFailure { error, .. }) = outcome.failure() else { return false };
         if !error.is_common() {

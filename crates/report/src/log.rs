@@ -110,7 +110,7 @@ pub fn log_json(
 
 fn row(past: &Past) -> [String; LOG_HEADER.len()] {
     let Past { at, computation, version, inputs, texts, seconds, peak_bytes, .. } = past;
-    // The host is the one that got it from elsewhere.
+    // The host is the one that received it from elsewhere.
     let host = past.host.as_ref().filter(|_| past.published.is_none());
     let mut names: Vec<String> = inputs.iter().take(INPUTS).map(|it| it.sha1.short()).collect();
     if inputs.len() > INPUTS {

@@ -252,7 +252,7 @@ pub struct WorkerReport {
     broken: AtomicUsize,
     audited: AtomicUsize,
     refused: AtomicUsize,
-    /// Whether it was said that a ticket is not trusted.
+    /// Whether the scheduler reported that a ticket is not trusted.
     distrusts: AtomicBool,
 }
 
@@ -403,8 +403,8 @@ pub(super) struct CallCounter<'a> {
 }
 
 impl<'a> CallCounter<'a> {
-    /// Adds a call, and how it ended if it did. A call whose result was counted is the same call: if this run has executed it, that
-    /// is how it ended.
+    /// Adds a call, and its outcome if it has ended. A call whose result was counted is the same call: if this run has
+    /// executed it, its outcome is Executed.
     pub(super) fn add(&mut self, evaluation: &'a Evaluation, call: CallId) {
         let Tally { calls, ended, allowed } = &mut self.tally;
         let Some(outcome) = evaluation.outcome(call) else {
@@ -436,7 +436,7 @@ impl Tally {
         self.ended[how as usize]
     }
 
-    /// The counts in words, where they are tables: `3 tables: 2 reused, 1 made`.
+    /// The counts of tables, in words: `3 tables: 2 reused, 1 made`.
     pub(super) fn of_tables(self) -> String {
         self.words("table", "made")
     }

@@ -62,7 +62,7 @@ pub struct Progress<'a> {
     remaining: Remaining,
     /// The calls that were counted as remaining, and tables.
     counted: usize,
-    /// The calls that are left out, and those that turned out to be others. They do not count.
+    /// The calls that are left out, and calls that turned out to be equal to others. They do not count.
     left_out: HashSet<CallId>,
     /// The first call with each result.
     results: HashMap<&'a ResultName, CallId>,
@@ -504,7 +504,7 @@ pub fn terminal() -> Frontend {
 /// The greatest width of the bar, without its brackets.
 const BAR_WIDTH: usize = 20;
 
-/// The smallest one: below it there is no bar.
+/// The smallest width: below it there is no bar.
 const MIN_BAR: usize = 4;
 
 /// The progress of a run.

@@ -106,7 +106,7 @@ const ESCAPE: &[u8] = b"\x1b[";
 /// The greatest length of such a sequence without its `m`.
 const MAX_COLOUR: usize = 32;
 
-/// Takes the characters out of a text for people that could command a terminal, or mislead who reads it.
+/// Removes from a text for people the characters that could command a terminal or mislead a reader.
 pub fn harmless(text: &str) -> Cow<'_, str> {
     replaced(text, |c, before| is_command(c) || is_misleading(c, before))
 }
@@ -437,7 +437,7 @@ mod tests {
         '\u{202e}', '\u{2066}', '\u{2067}', '\u{2068}', '\u{2069}',
     ];
 
-    /// Others that cannot be seen, or that begin a line.
+    /// Other characters that are invisible or begin a line.
     const INVISIBLE: [char; 14] = [
         '\u{ad}',
         '\u{34f}',

@@ -393,7 +393,7 @@ impl Reporter for TreePrinter<'_> {
     }
 }
 
-/// The nodes that are printed with all below them: the root, or those that are asked for.
+/// The nodes that are printed with all nodes below them: the root, or the requested nodes.
 fn roots(evaluation: &Evaluation) -> VecDeque<(NodeId, &str)> {
     let workflow = &evaluation.task.workflow;
     if evaluation.plan.tops().is_empty() {

@@ -250,8 +250,8 @@ impl Order {
         Self { rows, at }
     }
 
-    /// Sorts every layer by the mean place of its neighbours on one side. Those with the same mean
-    /// keep their order, or all change it: either may be the better one.
+    /// Sorts every layer by the mean place of its neighbours on one side. Vertices with the same mean keep their order, or
+    /// all reverse it: either may be better.
     fn sweep(&mut self, layers: &Layers, forward: bool, reverse: bool) {
         let height = self.rows.len();
         for step in 1..height {
@@ -355,7 +355,7 @@ impl Order {
     }
 }
 
-/// Returns the number of pairs of one place here and one there that have the greater one here; both are sorted.
+/// Returns the number of pairs of a place here and a smaller place there; both lists are sorted.
 fn inversions(here: &[usize], there: &[usize]) -> usize {
     let (mut count, mut smaller) = (0, 0);
     for place in here {

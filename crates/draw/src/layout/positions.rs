@@ -8,7 +8,7 @@
 //! there, and straight on if they can.
 //!
 //! A frame is as high as its shapes in each column, so other shapes may stand above and below it. Shapes in frames have
-//! room for the lines of these. There is no frame where another shape stands between those in it.
+//! room for the lines of these. A frame is not drawn where another shape stands between its shapes.
 
 use super::layers::{Layers, Neighbours, Order};
 use super::{PORT, Point, ShapeBox, Sizes};
@@ -195,7 +195,7 @@ impl Way<'_> {
 
 /// The distance of lines from the corners of a box.
 const CORNER: f64 = 6.0;
-/// Lines that would leave a box closer to each other than this leave it as one.
+/// Lines that would leave a box closer to each other than this leave it as one line.
 const LEAST: f64 = 5.0;
 
 /// The heights at which lines begin and end.

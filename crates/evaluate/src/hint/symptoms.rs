@@ -25,7 +25,7 @@ const FILES: usize = 1000;
 /// The way in which an execution failed.
 #[derive(Debug, Default)]
 pub(super) enum Ending {
-    /// A file that it takes to start `exec` is not there.
+    /// A file that is needed to start `exec` is missing.
     NotStarted,
     /// `exec` ended by itself, with a status other than zero.
     #[default]
@@ -58,7 +58,7 @@ pub(super) struct MissingProgram {
     pub(super) name: String,
     /// Its file in the `PATH` of this process.
     pub(super) found: Option<PathBuf>,
-    /// The path that has to be granted for it, if that is not shown.
+    /// The path that has to be granted for it, if it is not visible.
     pub(super) grant: Option<PathBuf>,
 }
 
@@ -79,7 +79,7 @@ pub(super) struct Symptoms {
     pub(super) lacking: Vec<Rule>,
     /// The first line of `exec`, or the beginning of that.
     pub(super) first_line: String,
-    /// The interpreter that it names and where the links lead to that begin there.
+    /// The interpreter that it names, and the targets of the links that begin there.
     pub(super) interpreter: Vec<PathBuf>,
     /// The last of these does not exist on this host, or in the root.
     pub(super) no_interpreter: bool,
@@ -243,7 +243,7 @@ fn names_in(dir: &Path) -> Vec<String> {
     names
 }
 
-/// Looks for a program where a shell of the user's would.
+/// Looks for a program in the directories where a shell of the user would.
 fn program(name: &str, computation: &Computation) -> MissingProgram {
     let path = env::var_os("PATH").unwrap_or_default();
     let found = env::split_paths(&path).map(|dir| dir.join(name));

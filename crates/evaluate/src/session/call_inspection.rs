@@ -82,7 +82,7 @@ pub fn find_call(storage: &Storage, text: &str) -> Result<ResultName, Error> {
     find_call_and_log(storage, text, &mut None)
 }
 
-/// Finds a call as [`find_call`] does. If it reads the log for that, it leaves it to the caller.
+/// Finds a call as [`find_call`] does. If the log was read for that, the caller gets it.
 fn find_call_and_log(
     storage: &Storage,
     text: &str,

@@ -54,8 +54,8 @@ impl BoundTask {
         Ok(Self { task, given, is_read, selection: PointSelection::default(), plan: None })
     }
 
-    /// Asks for some points and calls only, which read these inputs. Checks that there are such, as far as points are known before anything
-    /// is evaluated.
+    /// Asks for some points and calls only, which read these inputs. Checks that they exist, as far as points are known
+    /// before anything is evaluated.
     ///
     /// # Errors
     ///
@@ -98,7 +98,7 @@ impl BoundTask {
     ///
     /// # Errors
     ///
-    /// Fails with the first one that cannot.
+    /// Fails with the first one that cannot be read.
     pub fn check_directories(&self) -> Result<(), Error> {
         for (name, source) in self.task.inputs.iter().zip(&self.given) {
             if let Some(InputSource::File(path)) = source

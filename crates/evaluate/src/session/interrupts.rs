@@ -104,7 +104,7 @@ pub fn start_pool() {
     let wanted = env::var("RAYON_NUM_THREADS").ok().and_then(|wanted| wanted.parse().ok());
     let cores = || thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let most = wanted.filter(|wanted| *wanted > 0).unwrap_or_else(cores);
-    // The pool waits for all threads that it is made of, so these are started before.
+    // The pool waits for all its threads, so they are started before.
     let mut started = Vec::new();
     for _ in 0..most {
         let (sender, begins) = channel::<ThreadBuilder>();

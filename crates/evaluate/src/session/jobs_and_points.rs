@@ -161,7 +161,7 @@ struct FinishedPart<'a> {
     pub(super) inputs: Vec<(InputName, Input)>,
     /// The sources of its outputs.
     pub(super) sources: &'a [Source],
-    /// The values that these are made from.
+    /// The values that the outputs are made from.
     pub(super) ancestors: Ancestors,
 }
 
@@ -387,7 +387,7 @@ pub fn for_each(task: Task, factors: Vec<Factor>) -> Result<(Task, RangedInputs)
     Ok(task.for_each(product))
 }
 
-/// The points for which a task is evaluated, if it is one that [`for_each`] returned.
+/// The points for which a task from [`for_each`] is evaluated.
 fn points_of(task: &Task) -> SweepPoints {
     match &task.workflow[task.workflow.root()] {
         Node::Sweep { sweep, .. } => {

@@ -101,7 +101,7 @@ impl KnownStorages {
         }
     }
 
-    /// Checks that the storage at a path is there, if the repository remembers one there, and that it is this one.
+    /// Checks that the storage at a path exists, if the repository remembers one there, and that it is the same storage.
     ///
     /// # Errors
     ///
@@ -126,7 +126,7 @@ impl KnownStorages {
         }
     }
 
-    /// Checks that a storage that was opened is the one that the repository remembers at its path, if it does.
+    /// Checks that an opened storage is the one that the repository remembers at its path, if any.
     ///
     /// # Errors
     ///
@@ -166,7 +166,7 @@ impl KnownStorages {
             return Ok(());
         }
         self.lines.extend(new);
-        // An id that is lost would make another storage of it.
+        // With a lost id it would count as another storage.
         storage.flush()?;
         if let Err(error) = self.write()
             && !is_denied(&error)

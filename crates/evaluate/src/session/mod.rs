@@ -474,7 +474,7 @@ impl Session {
             evaluating.join()
         });
         match evaluated {
-            // Calls that failed because of it have reported it.
+            // Calls that failed because of the error have reported it.
             Ok(Err(EvaluateError::Storage(error))) if observer.has_reported(&error) => Ok(()),
             Ok(evaluated) => Ok(evaluated?),
             Err(panic) => resume_unwind(panic),
@@ -551,7 +551,7 @@ fn is_left_out(plan: &Plan, call: CallId) -> bool {
         .any(SweepRows::is_partial)
 }
 
-/// Describes calls and why they do not fit. Points of a sweep that say the same are one.
+/// Describes calls and why they do not fit. Equal points of a sweep are one.
 fn described(evaluation: &Evaluation, unsatisfiable: Vec<(CallId, Unsatisfiable)>) -> Vec<String> {
     let mut described = Vec::new();
     for (id, why) in unsatisfiable {
@@ -660,7 +660,7 @@ impl Explain for OutputError {
     }
 }
 
-/// A file of the user's could not be written.
+/// A file of the user could not be written.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write {path}")]
 pub struct WriteError {

@@ -17,7 +17,7 @@ use ce_model::task::Task;
 use ce_storage::{Durability, InputSource, Takeover, Unrecorded};
 use ce_task::load::{self, Exposed, LoadError};
 
-/// Some work, which may be done in another thread.
+/// A task, which may be done in another thread.
 pub type InputReading<'a> = &'a mut (dyn FnMut() + Send);
 
 /// The interface of a session to its user outside of an evaluation. The default says nothing.

@@ -67,7 +67,7 @@ pub fn expand_own_sheets(trees: &Trees, task: &Task, plan: &Plan) -> Result<bool
                 Entry::Vacant(place) => {
                     let points = match sheet {
                         OwnSheet::File(file) => read_sheet(trees, &task.files[file.index()])?,
-                        // Loading the task has checked that there are some.
+                        // Loading the task has checked that it is not empty.
                         OwnSheet::Factors(sweep) => {
                             sweep::points(&task.sweeps[sweep.index()].product).unwrap_or_default()
                         }

@@ -26,14 +26,14 @@ const JOB_VARIABLES: [(&str, &str); 4] = [
     ("JOB_ID", "gridengine"),
 ];
 
-/// The time until the job ends that this process is in, if that says so.
+/// The time until the end of the job that this process is in, if it is known.
 pub fn time_left() -> Option<Duration> {
     let end: u64 = env::var(DEADLINE_VARIABLE).ok()?.parse().ok()?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
     Some(Duration::from_secs(end).saturating_sub(now))
 }
 
-/// The job of a scheduler that this process is in, if it is in one.
+/// The job of a scheduler that this process is in, if any.
 pub fn scheduler_job() -> Option<String> {
     if let Some(id) = ArrayTask::from_environment(variable).and_then(|it| it.job_id(variable)) {
         return Some(format!("slurm {id}"));

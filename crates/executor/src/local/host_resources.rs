@@ -250,7 +250,7 @@ pub(super) struct Gpus {
     names: OnceLock<Vec<String>>,
     /// The directory of the locked files; without one, this run knows of no other.
     directory: Option<PathBuf>,
-    /// Held by the execution of this run that takes some.
+    /// An execution of this run that takes some holds the lock.
     gate: Mutex<()>,
     state: Mutex<GpuState>,
 }
@@ -534,7 +534,7 @@ mod tests {
         let held = run.lease(2, true, || false).unwrap().unwrap();
         thread::scope(|scope| {
             let all = scope.spawn(|| other.lease(3, true, || false).unwrap().unwrap().names());
-            // It has taken the one that is free, and says that it waits.
+            // It has taken the free GPU, and says that it waits.
             while other.notice().is_none() {
                 thread::yield_now();
             }

@@ -111,7 +111,7 @@ impl Local {
         Self { memory: OnceLock::from(Some(there)), ..self }
     }
 
-    /// Executes what asks for an allocation in this one, which is this process's own.
+    /// Executes calls that ask for an allocation in the allocation of this process.
     #[must_use]
     pub fn in_allocation(self, allocation: Option<Allocation>) -> Self {
         Self { allocation, ..self }
@@ -703,7 +703,7 @@ pub(super) struct FinishedProcess {
     pub(super) peak: u64,
     pub(super) left_behind: bool,
     pub(super) passed_on: bool,
-    /// Whether it was killed before it was another program than this one.
+    /// Whether it was killed before it had replaced this program by another one.
     never_executed: bool,
     pub(super) isolation: Isolation,
     pub(super) lacking: Vec<Rule>,
@@ -714,7 +714,7 @@ pub(super) struct FinishedProcess {
 }
 
 impl FinishedProcess {
-    /// The signal that ended it although this program has not sent it: one that asks programs to end.
+    /// A signal that asks programs to end and that ended it, although this program has not sent it.
     fn foreign_signal(&self) -> Option<i32> {
         self.signal.filter(|signal| !self.late && ASKING.contains(signal))
     }

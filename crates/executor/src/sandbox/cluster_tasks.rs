@@ -230,7 +230,7 @@ fn run_task(
     let user = InsideUser::from_word(user);
     // In the namespace it could not. Who may not do it outside either has no groups that matter.
     let _not_allowed = set_thread_groups(&[]);
-    // Others of the same user are there.
+    // Processes of the same user are there.
     hide()?;
     join(&namespaces, user).map_err(at("enter", SANDBOX))?;
     drop(namespaces);
@@ -256,7 +256,7 @@ const SANDBOX: &str = "the sandbox of this host";
 fn connect(name: &SocketAddr) -> Result<UnixStream, StepError> {
     loop {
         match UnixStream::connect_addr(name) {
-            // The first task may be late. If it cannot begin, Slurm ends this one.
+            // The first task may be late. If the task cannot begin, Slurm ends this process.
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => thread::sleep(LOOK),
             holder => {
                 let holder = holder.map_err(at("find", SANDBOX))?;
@@ -303,10 +303,10 @@ fn prepare_for_exec(user: InsideUser) -> Result<(), StepError> {
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(at("follow", "the task"))
 }
 
-/// Becomes `exec`, in the namespaces of the holder. Returns only if that is not possible, and why.
+/// Becomes `exec`, in the namespaces of the holder. Returns the reason, if that is not possible.
 fn become_exec(spec: &SandboxSpec, user: InsideUser) -> StepError {
     match prepare_for_exec(user) {
-        // It has the environment that its launcher was given, and what that has set.
+        // It has the environment that its launcher was given, and the variables that the launcher has set.
         Ok(()) => at("start", &spec.exec)(Command::new(&spec.exec).args(&spec.arguments).exec()),
         Err(failed) => failed,
     }
@@ -352,7 +352,7 @@ fn hold(
     let spec = on_this_host(spec.clone())?;
     let root = prepare(&SharedState { network: true, writes: true, devices: devices.into() })?;
     let keeps = root.nobody.as_ref().map_or(CapabilitySet::empty(), |_| CapabilitySet::KILL);
-    // With this process, it ends, and with it all of its namespace.
+    // The holder ends with this process, and so does its namespace.
     let init = NamespaceInit::start(keeps)?;
     root.match_inputs(&spec)?;
     let (socket, other) = UnixStream::pair().map_err(at("make", "a socket"))?;
@@ -363,7 +363,7 @@ fn hold(
     drop(other);
     let (user, made) = receive_message(&socket).map_err(at("hear of", "a process"))?;
     reap(maker)?;
-    // If it could not make them, it has said why.
+    // If it could not make them, it has reported the reason.
     let [mounts, ipc] = <[OwnedFd; 2]>::try_from(made).map_err(|_| ProcessEnd::Over)?;
     let own = |name| -> Result<OwnedFd, StepError> {
         let path = below(OLD, &Path::new("/proc/self/ns").join(name));

@@ -328,7 +328,7 @@ fn follow(child: Pid, init: &mut NamespaceInit) -> Result<i32, StepError> {
     end_of(child, WaitIdOptions::EXITED | WaitIdOptions::NOWAIT)
 }
 
-/// Becomes `exec`. Returns only if that is not possible, and why.
+/// Becomes `exec`. Returns the reason, if that is not possible.
 fn become_exec(
     root: &PreparedRoot,
     spec: &SandboxSpec,
@@ -396,8 +396,8 @@ fn take_terminal(path: &Path) -> Result<File, StepError> {
 const ALONE: u8 = b'a';
 /// It has killed all other processes, and children of the launcher are among them.
 const OTHERS: u8 = b'o';
-/// It is the only process, and ends: it has reaped others, so its resource usage includes theirs,
-/// or it was limited by one of them.
+/// It is the only process, and ends: it has reaped others, so its resource usage includes theirs, or one of them has
+/// limited it.
 const LAST: u8 = b'l';
 
 /// Limits that a process can lower for another one of the same user without any privilege.

@@ -120,7 +120,7 @@ impl SandboxError {
         }
     }
 
-    /// The path that it is about, if there is one.
+    /// The path that the error is about, if any.
     pub(crate) fn path(&self) -> Option<&Path> {
         match self {
             Self::Step { path, .. } => {
@@ -229,13 +229,13 @@ impl Sandbox {
     ///
     /// # Errors
     ///
-    /// Fails if that cannot be found out for now.
+    /// Fails if it cannot be determined now.
     pub fn is_possible(&self) -> Result<bool, SandboxError> {
         self.probe(&StartAttempts::default(), &|| false)
     }
 
-    /// Does the same, as these attempts allow it, until it is cancelled. The answer holds as long as this value: where something was
-    /// isolated once, everything is.
+    /// Does the same within the limits of these attempts, until it is cancelled. The answer holds as long as this value:
+    /// where something was isolated once, everything is.
     pub(crate) fn probe(
         &self,
         attempts: &StartAttempts,
@@ -435,7 +435,7 @@ impl Launcher {
         Reply::read(&mut self.output).map_err(|error| self.lost(error))
     }
 
-    /// The reason why it does not answer: the signal that has ended it, if one has.
+    /// The reason why it does not answer: the signal that has ended it, if any.
     fn lost(&mut self, error: io::Error) -> SandboxError {
         use io::ErrorKind::{BrokenPipe, UnexpectedEof};
         // It closes its ends of the pipes by ending.

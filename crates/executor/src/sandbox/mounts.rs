@@ -243,7 +243,8 @@ impl Mount {
             || self.is_hidden(all)
     }
 
-    /// Whether another mount hides its name: one on the same parent whose name is a prefix of this one, or one that hides the parent.
+    /// Whether another mount hides its name: a mount on the same parent whose name is a prefix of this name, or a mount
+    /// that hides the parent.
     fn is_hidden(&self, all: &[Self]) -> bool {
         let is_behind = all.iter().any(|other| {
             other.parent == self.parent

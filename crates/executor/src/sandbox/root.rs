@@ -53,7 +53,7 @@ pub(super) struct PreparedRoot {
     /// The directory of the mount points of inputs, and the existing ones.
     points: OwnedFd,
     inputs: RefCell<Vec<InputPoint>>,
-    /// The user that executions are outside, if that is another one.
+    /// The user that executions run as outside, if it differs.
     pub(super) nobody: Option<Nobody>,
 }
 
@@ -235,7 +235,7 @@ impl MountPoints<'_> {
         self.own.contains(&name) || self.bound.contains(&name)
     }
 
-    /// Whether one of them is below this name.
+    /// Whether one of the names is below this one.
     fn are_below(&self, name: &Path) -> bool {
         self.own.iter().chain(&self.bound).any(|point| point.starts_with(name))
     }

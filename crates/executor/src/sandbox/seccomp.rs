@@ -32,7 +32,7 @@ struct Calls {
     /// `ioctl`, whose second argument is an operation.
     devices: u32,
     socket: u32,
-    /// The call of older 32-bit programs for all that is done with sockets.
+    /// The call of older 32-bit programs for all operations on sockets.
     socketcall: Option<u32>,
     /// The calls that give a file its mode.
     modes: &'static [ModeCall],

@@ -45,7 +45,7 @@ pub(super) struct SharedNamespaces {
     shown: Vec<Bind>,
     has_memory: bool,
     ipc: Option<IpcNamespace>,
-    /// The process that starts executions there, as long as the IPC namespace is the one that it has.
+    /// The process that starts executions there, as long as it is in the current IPC namespace.
     pub(super) spawner: Option<Spawner>,
 }
 
@@ -184,7 +184,7 @@ pub(super) struct IpcNamespace {
     next: [File; 3],
     /// The directory of message queues that have names.
     queues: OwnedFd,
-    /// The directory when it was empty.
+    /// The metadata of the directory when it was empty.
     empty: Stat,
 }
 

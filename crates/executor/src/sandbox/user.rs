@@ -1,10 +1,10 @@
 //! The user that executions run as, seen from outside, and the privileges that they give up. Root starts them as the
 //! user nobody.
 //!
-//! So the kernel decides what of the system they may read, at each access. All executions of a launcher share a user
-//! namespace that maps nobody to root, and root to nobody. Mounts with the same map show an execution what it was
-//! given: root's files appear as nobody's, and files that nobody makes there are root's on the disk. Its own files and
-//! its outputs are nobody's on the disk, until they are sealed.
+//! So the kernel decides at each access which files of the system they may read. All executions of a launcher share a user
+//! namespace that maps nobody to root, and root to nobody. Mounts with the same map show an execution what it was given:
+//! root's files appear as nobody's, and files that nobody makes there are root's on the disk. Its own files and its outputs
+//! are nobody's on the disk, until they are sealed.
 //!
 //! The launcher itself stays root outside of that namespace. It must never write the host's files in `/proc/sys`.
 

@@ -72,7 +72,7 @@ pub fn haste() -> u32 {
     HASTE.get_or_init(|| env::var("CE_HASTE").ok()?.parse().ok()).map_or(1, NonZeroU32::get)
 }
 
-/// The time that a killed program has to go. One that hangs in the kernel does not.
+/// The time that a killed program has to go. A process that hangs in the kernel does not.
 const GONE: Duration = Duration::from_secs(1);
 
 /// The end of a program.

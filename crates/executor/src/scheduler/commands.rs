@@ -1,6 +1,6 @@
-//! Any scheduler, by three commands of the user's: one starts a worker and prints its id, one says which jobs wait or run, and one cancels a
-//! job. They are given to a shell, after names in braces were replaced: `{script}` is the file that is to be executed, in
-//! a directory of the user alone. It is the standard input of the start, too.
+//! Any scheduler, by three commands of the user: one starts a worker and prints its id, one says which jobs wait or run,
+//! and one cancels a job. They are given to a shell, after names in braces were replaced: `{script}` is the file that is to
+//! be executed, in a directory of the user alone. It is the standard input of the start, too.
 //!
 //! A job that is not named is unknown, and may still wait or run. A job whose start has failed may run, too: its worker
 //! finds some work or none, and ends.
@@ -102,7 +102,7 @@ impl CommandSettings {
     }
 }
 
-/// A command of the user's, with names in braces.
+/// A command of the user, with names in braces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct CommandTemplate {
     text: Template<String>,
@@ -316,7 +316,7 @@ impl CommandScheduler {
             POLL => poll,
             _ => cancel,
         };
-        // As it is written: so the same failure has the same text for all jobs.
+        // The command as it is written, so that the same failure has the same text for all jobs.
         let text = template.text.as_str().to_owned();
         let mut command = Command::new("sh");
         command.args(["-c", &template.fill(texts)]);

@@ -93,7 +93,7 @@ pub trait BatchScheduler: Send + Sync {
     fn interrupt(&self);
 }
 
-/// The reason why a scheduler gave no answer, or not the one that was hoped for.
+/// The reason why a scheduler gave no answer, or an unexpected one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct SchedulerError {

@@ -68,7 +68,7 @@ pub struct ArrayTask {
 }
 
 impl ArrayTask {
-    /// Returns the task that this process is, from the variables that Slurm sets for it, or `None` outside of one.
+    /// Returns the task of this process, from the variables that Slurm sets for it, or `None` outside of a job.
     pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
         let token = variable("SLURM_JOB_NAME")?.parse().ok()?;
         let index = variable("SLURM_ARRAY_TASK_ID")?.parse().ok().filter(|index| *index > 0)?;

@@ -135,7 +135,7 @@ impl Allocation {
             format!("--ntasks={}", span.tasks),
             format!("--cpus-per-task={}", span.cpus),
             format!("--job-name={token}"),
-            // One that fails ends the others; one that ends well does not.
+            // A failed task ends the others; a task that ends well does not.
             "--kill-on-bad-exit=1".to_owned(),
             "--wait=0".to_owned(),
             "--export=ALL".to_owned(),

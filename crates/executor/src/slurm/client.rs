@@ -166,7 +166,7 @@ impl Slurm {
     }
 
     /// Whether Slurm ends all that a step has started, even processes that have detached themselves: control groups find
-    /// them. False if it does not say so.
+    /// them. False if Slurm does not say so.
     pub(super) fn ends_all_processes(&self) -> bool {
         let text = self.run("scontrol", ["show", "config"].map(OsString::from).into(), b"");
         let lines = text.unwrap_or_default();
@@ -296,7 +296,7 @@ fn error_message(program: &str, stderr: &str) -> String {
     last_lines(lines.into_iter())
 }
 
-/// The reason why Slurm gave no answer, or not the one that was hoped for.
+/// The reason why Slurm gave no answer, or an unexpected one.
 #[derive(Debug, thiserror::Error)]
 pub enum SlurmError {
     /// A program could not be started.

@@ -3,8 +3,8 @@
 //! A worker is one task of a job array, whose name is a token. The token finds the jobs even if `sbatch` fails, so none is
 //! submitted twice.
 //!
-//! [`SlurmSettings`] are the user's settings `compeval.slurm.*`. `client` asks Slurm by its programs.
-//! `sbatch_and_squeue` writes their input, and reads their output. `allocation` is the one that a worker is in.
+//! [`SlurmSettings`] are the user's settings `compeval.slurm.*`. `client` asks Slurm by its programs. `sbatch_and_squeue`
+//! writes their input, and reads their output. `allocation` describes the allocation of a worker.
 
 mod allocation;
 mod client;

@@ -91,7 +91,7 @@ pub(super) fn arguments(submission: &Submission<'_>, settings: &SlurmSettings) -
     let warning = WARNING.min(limit / 4).as_secs() / 2;
     let mut options = vec![
         "--parsable".to_owned(),
-        // A worker that is lost is replaced by another one, under another name.
+        // A lost worker is replaced by another one under another name.
         "--no-requeue".to_owned(),
         format!("--job-name={token}"),
         format!("--comment={token}"),

@@ -290,7 +290,7 @@ impl FileStat {
         Ok(Self::from(&lstat(path)?))
     }
 
-    /// Looks at a file, or at the one that a link leads to.
+    /// Looks at a file, or at the target of a link.
     pub fn of_target(path: &Path) -> io::Result<Self> {
         Ok(Self::from(&stat(path)?))
     }

@@ -4,7 +4,7 @@
 //! a file with the same device, inode, size and times, and other contents. So the cache ignores the stat of its files.
 //!
 //! The stat of the file behind a loop device does not help either: `/sys` has no more than a path of it, as whoever set up
-//! the device sees it. In another mount namespace, such as a container's, that path may lead to another file. Only a
+//! the device sees it. In another mount namespace, such as in a container, the path may lead to another file. Only a
 //! privileged `ioctl` returns device and inode.
 
 use std::collections::HashMap;

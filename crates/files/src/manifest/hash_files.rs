@@ -143,7 +143,7 @@ impl<'a> Batch<'a> {
         hashed: &mut Vec<ManifestEntry<Digest>>,
     ) -> Result<(), DirectoryError> {
         let large = self.entries.iter().filter(|it| is_large(it.entry)).count();
-        // Were there several, one thread could begin the next while it waits for the other half of one.
+        // With several files, one thread could begin the next file while it waits for the other half of this one.
         let halve = large == 1;
         let batch = self.entries.par_iter().with_max_len(1).map(|it| {
             let kind = match (&it.entry.kind, &it.directory) {

@@ -109,8 +109,8 @@ struct Remakeable<'a> {
 }
 
 impl<'a> Remakeable<'a> {
-    /// Returns the calls that can be made again. The ones that are here but cannot be made again stay, and others may
-    /// be made from them.
+    /// Returns the calls that can be made again. Outputs that are here but cannot be made again stay, and others may be
+    /// made from them.
     fn settle(mut self, is_here: impl Fn(&Entry) -> bool) -> HashSet<&'a Entry> {
         let mut makeable = HashSet::new();
         loop {

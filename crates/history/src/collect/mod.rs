@@ -456,8 +456,8 @@ impl<'a> InUse<'a> {
         }
     }
 
-    /// Decides for each of some results whether it stays: it is wanted, given its place, or one that stays was made
-    /// from it. Adds the sources of results that stay.
+    /// Decides for each of some results whether it stays: it is wanted, by its place, or a result that stays was made from
+    /// it. Adds the sources of results that stay.
     ///
     /// Results that a killed collection has left are in no history, so their sources are found by their own records.
     fn settle(

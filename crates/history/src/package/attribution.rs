@@ -33,7 +33,7 @@ const DEEPEST: usize = 32;
 pub struct Contributor {
     /// The name.
     pub name: String,
-    /// A page about it, such as one of ORCID.
+    /// A page about the person, such as at ORCID.
     pub url: Option<String>,
     /// Its address for mails, by which it is known; it is not published.
     pub mail: Option<String>,

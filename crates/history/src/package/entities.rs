@@ -70,7 +70,7 @@ impl Serialize for Entity {
         object.serialize_entry("@id", &self.id)?;
         for (name, values) in &self.properties {
             match &values[..] {
-                // A list of one is written as that one: validators ask for it.
+                // A list of one value is written as the value: validators require it.
                 [one] => object.serialize_entry(name, one)?,
                 several => object.serialize_entry(name, several)?,
             }

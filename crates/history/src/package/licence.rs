@@ -28,7 +28,7 @@ pub struct LicenceName {
     text: String,
     /// Its names in the list of SPDX; empty for an address.
     listed: Vec<&'static str>,
-    /// It is one name in that list, and nothing else.
+    /// It is a single name of the list.
     is_listed: bool,
     /// The names in it of licences that are not in the list, with their texts.
     pub(super) own: BTreeMap<String, String>,

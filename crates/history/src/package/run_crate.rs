@@ -385,7 +385,7 @@ impl<'r, 'a> Actions<'r, 'a> {
         Ok(())
     }
 
-    /// Describes an action: with who has performed it if it was in this storage.
+    /// Describes an action, with its performer if it was in this storage.
     fn action(&mut self, id: &str, tool: &str, is_own: bool, span: Period) {
         let graph = &mut self.values.graph;
         let agent = if is_own { self.run.agent(graph) } else { None };
@@ -822,7 +822,7 @@ fn describe_packaged(
     id
 }
 
-/// The sweep whose body each node is in: of nested ones, the outermost that needs it.
+/// The sweep whose body each node is in: the outermost of nested sweeps that needs it.
 fn sweeps_of_nodes(task: &Task) -> HashMap<NodeId, Option<NodeId>> {
     let mut levels = HashMap::new();
     let mut bodies = VecDeque::from([(task.workflow.root(), None)]);

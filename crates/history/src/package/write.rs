@@ -300,7 +300,7 @@ pub struct Citation {
     pub inputs: Vec<(String, Digest)>,
     /// The digest of the file.
     pub digest: Digest,
-    /// The version of CompEval that has recorded it, or else of this one.
+    /// The version of CompEval that has recorded it, or else of this program.
     pub compeval: String,
     /// When it was executed, or else recorded, if that is known.
     pub at: Option<Timestamp>,

@@ -1,4 +1,4 @@
-//! Definitions: names that stand for expressions, and what becomes of them. A name is the node itself, which is shared.
+//! Definitions: names that stand for expressions, and their nodes. A name is the node itself, which is shared.
 
 use std::collections::HashMap;
 
@@ -94,7 +94,7 @@ pub(super) struct DefinedExpression {
 pub struct Definition {
     /// The name.
     pub name: Box<str>,
-    /// The nodes that it is: one for each slice with which it is named. There are none if nothing needs it.
+    /// The nodes of the definition: one for each slice with which it is named. There are none if nothing needs it.
     pub nodes: Vec<NodeId>,
 }
 
@@ -154,7 +154,7 @@ struct Resolver<'a> {
 }
 
 impl Resolver<'_> {
-    /// Makes all nodes that the root needs, each after those that it reads.
+    /// Makes all nodes that the root needs, each after the nodes that it reads.
     fn walk(&mut self, root: RawNodeId) -> Result<(), Wrong> {
         let mut is_open = vec![false; self.raw.len()];
         let mut stack = vec![(root, 0)];
@@ -272,7 +272,7 @@ impl Resolver<'_> {
         Ok(node)
     }
 
-    /// Makes a node that passes up some outputs of another one. It counts these, and not all that is made.
+    /// Makes a node that passes up some outputs of another one. It counts these nodes, and not all nodes that are made.
     fn slice(
         &mut self,
         at: usize,

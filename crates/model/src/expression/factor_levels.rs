@@ -5,7 +5,7 @@ use super::mistake::Fault;
 /// The most levels that a range is.
 const MAX_LEVELS: usize = 100_000;
 
-/// The levels that are written so, each as it would be written alone.
+/// The levels of such a range, each as it would be written alone.
 ///
 /// # Errors
 ///

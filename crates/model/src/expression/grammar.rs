@@ -22,10 +22,10 @@
 //! bars       = "|" any characters, or \| or \\ or \xHH; "|"
 //! ```
 //!
-//! Where an expression is expected, bars are a reference. White space and comments (`;`, or `#` before anything but a digit, to the
-//! end of the line) may stand between all of these. In the line of the inputs, a line ends only behind a comma. A quote ends a string
-//! only if it [may](ends_string), so that `'it's'` is one. A kind of node is a row of [`SPELLINGS`]:
-//! neither the printer nor the parser knows kinds.
+//! Where an expression is expected, bars are a reference. White space and comments (`;`, or `#` before anything but a
+//! digit, to the end of the line) may stand between all of these. In the line of the inputs, a line ends only behind a
+//! comma. A quote ends a string only if it [may](ends_string), so that `'it's'` is one string. A kind of node is a row of
+//! [`SPELLINGS`]: neither the printer nor the parser knows kinds.
 
 use std::fmt::{self, Write};
 

@@ -144,7 +144,7 @@ pub enum Fault {
     /// A backslash before something that it does not belong to.
     #[error("after \\ only |, \\ and xHH; may stand")]
     Escape,
-    /// A name that may not be one.
+    /// A text that is not allowed as a name.
     #[error("{0}")]
     Name(NameError),
     /// A number or word that should be a text in quotes.
@@ -278,7 +278,7 @@ pub enum Fault {
         kind: NodeKind,
         /// The word behind the colon.
         name: String,
-        /// The one that may have been meant.
+        /// The name that may have been meant.
         nearest: Option<String>,
     },
     /// A file of a node is written twice.

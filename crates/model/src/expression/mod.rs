@@ -44,7 +44,7 @@ pub use self::sweeps::{RuleFile, computation_names, rule_files};
 pub struct Text {
     /// The symbolic names of the task's inputs, all different.
     pub inputs: Option<Vec<InputName>>,
-    /// The default of each of these inputs, if it has one.
+    /// The default of each input, if it has one.
     pub defaults: Vec<Option<InputDefault>>,
     /// The names of expressions.
     pub definitions: Vec<Definition>,
@@ -61,8 +61,8 @@ pub enum InputDefault {
     File(TaskPath),
 }
 
-/// An expression as it is written. Each node stands after those that it reads; the last one is the
-/// root. A node that is read several times is shared: it is written once.
+/// An expression as it is written. Each node stands after the nodes that it reads; the last one is the root. A node that is
+/// read several times is shared: it is written once.
 #[derive(Clone, Debug, Default)]
 pub struct Expression {
     nodes: Vec<ExpressionNode>,
@@ -138,7 +138,7 @@ impl Expression {
         self.nodes.len().checked_sub(1).map(NodeId::at)
     }
 
-    /// All nodes, each after those that it reads.
+    /// All nodes, each after the nodes that it reads.
     pub fn nodes(&self) -> &[ExpressionNode] {
         &self.nodes
     }
@@ -424,7 +424,7 @@ fn default_label(
     short_label(&label)
 }
 
-/// The label of what fills these inputs.
+/// The label of the node that fills these inputs.
 pub fn label_of(inputs: &[String]) -> String {
     short_label(&inputs.join("-"))
 }

@@ -40,7 +40,7 @@ pub fn parse(source: &str) -> Result<Parsed<'_>, Mistake> {
 
 struct Parser<'a> {
     lexer: Lexer<'a>,
-    /// All nodes and names, each after those that it reads in the text.
+    /// All nodes and names, each after the ones that it reads.
     raw: Vec<RawNode>,
     definitions: Vec<DefinedExpression>,
     /// The number of the definition of each name.

@@ -342,7 +342,7 @@ fn written_default(default: &InputDefault) -> String {
 
 /// A definition as it is written.
 enum Line {
-    /// Another name of a node that has one already.
+    /// A second name of a node.
     Alias { name: String, of: String },
     /// A node that passes this up.
     Node { name: String, node: NodeId, outputs: Option<WrittenSlice> },
@@ -382,7 +382,7 @@ struct TextWriter<'a> {
     /// The text that is written for each node that is a definition.
     named: Vec<Option<String>>,
     shared: Vec<SharedNumber>,
-    /// Each node in one line, if it fits in one and nothing in it has a number.
+    /// Writes each node in one line, if it fits and nothing in it has a number.
     flat: Vec<Option<String>>,
     /// The last number of a shared node.
     given: usize,

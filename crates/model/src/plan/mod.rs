@@ -158,7 +158,7 @@ pub struct PlannedSweep {
     pub is_asked: bool,
     /// Whether the directory of all outputs is wanted, too.
     pub with_directory: bool,
-    /// Its rows, as often as they were planned: with replicates until it is enough, there are more each time.
+    /// Its rows, as planned so far: more replicates are planned until the rule is satisfied.
     rows: boxcar::Vec<SweepRows>,
     /// The ends of the replicates of each point, once they are known.
     ends: OnceLock<Box<[ReplicatesEnd]>>,
@@ -169,7 +169,7 @@ pub struct PlannedSweep {
 pub struct SweepRows {
     /// The points in the order of the table.
     pub points: Arc<SweepPoints>,
-    /// The points that there may be at most, if their replicates end by results; else the same.
+    /// The largest possible set of points if their replicates end by results; otherwise the same points.
     pub possible: Arc<SweepPoints>,
     /// The points without their replicates, in order, if these end by results.
     pub replicated: Box<[ReplicatedPoint]>,
@@ -332,7 +332,8 @@ impl Plan {
         plan
     }
 
-    /// Plans the task again: calls that were added to this plan are not part of it. What both have has the same ids.
+    /// Plans the task again: calls that were added to this plan are not part of it. Nodes that both plans have keep their
+    /// ids.
     #[must_use]
     pub fn again(&self, task: &Task) -> Self {
         let planner = self.planner.lock().unwrap_or_else(PoisonError::into_inner);
@@ -433,7 +434,7 @@ impl Plan {
         &self.literals
     }
 
-    /// The derived values, each after those that it is derived from.
+    /// The derived values, each after its sources.
     pub fn derived(&self) -> impl ExactSizeIterator<Item = (DerivedId, &Derived)> {
         (0..self.derived.count()).map(|at| (DerivedId::at(at), &self.derived[at]))
     }
@@ -443,7 +444,7 @@ impl Plan {
         &self.derived[id.index()]
     }
 
-    /// The Git tree that a derived value is, if it is one.
+    /// The Git tree of a derived value, if it is one.
     pub fn tree(&self, id: DerivedId) -> Option<TaskTreeId> {
         match self.value(id).how {
             Derivation::Tree(tree, _) => Some(tree),
@@ -529,7 +530,7 @@ pub struct Ancestors {
 }
 
 impl Plan {
-    /// Returns all that is planned.
+    /// Returns everything that is planned.
     pub fn everything(&self) -> Ancestors {
         Ancestors {
             calls: self.calls().map(|(id, _)| id).collect(),

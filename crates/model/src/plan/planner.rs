@@ -365,7 +365,7 @@ impl Planner {
         if computed.is_none() {
             let rules = &task.sweeps[sweep.index()].product;
             let points = self.products.entry(sweep).or_insert_with(|| {
-                // Loading the task has checked that there are some.
+                // Loading the task has checked that it is not empty.
                 Arc::new(sweep::points(rules).unwrap_or_default())
             });
             let points = Arc::clone(points);
@@ -605,14 +605,14 @@ fn columns(
 
 /// The points that a sweep is to have.
 struct GrownRows {
-    /// All that there may be.
+    /// All possible points.
     possible: Arc<SweepPoints>,
     /// The number of the last replicate of each of them, if these end by results.
     replicates: Option<Vec<u32>>,
     left_out: Option<usize>,
 }
 
-/// The points without their replicates, with those up to these numbers.
+/// The points with replicates up to these numbers, in place of their own replicates.
 fn replicated_points(possible: &SweepPoints, replicates: &[u32]) -> Vec<ReplicatedPoint> {
     let mut begin = 0;
     let groups = possible.replicated().into_iter().zip(replicates);
@@ -625,7 +625,7 @@ fn replicated_points(possible: &SweepPoints, replicates: &[u32]) -> Vec<Replicat
         .collect()
 }
 
-/// The numbers of the points that are planned, among all that there may be.
+/// The numbers of the planned points, among all possible points.
 fn numbers(possible: &SweepPoints, replicated: &[ReplicatedPoint]) -> Vec<u32> {
     if replicated.is_empty() {
         return (0..possible.len() as u32).collect();

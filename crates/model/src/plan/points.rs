@@ -298,7 +298,7 @@ fn distinct<T: Ord>(mut all: Vec<T>) -> usize {
     all.len()
 }
 
-/// The points that are asked for: those that have one of the texts of each name, in all sweeps with a column of that name.
+/// The requested points: points that have one of the texts of each name, in all sweeps with a column of that name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PointSelection {
     texts: BTreeMap<String, Vec<Arc<str>>>,
@@ -560,7 +560,7 @@ impl RequestedNodes {
         }
     }
 
-    /// Marks the sweeps at whose points nodes are asked for, and the sources of the points.
+    /// Marks the sweeps with requested nodes in their bodies, and the sources of their points.
     fn pass(&mut self, task: &Task, free: &FreeNames) {
         for (id, node) in task.workflow.nodes() {
             let Node::Sweep { inputs, .. } = node else { continue };

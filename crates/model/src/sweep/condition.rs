@@ -675,7 +675,7 @@ impl Condition {
 }
 
 impl ConditionValue<'_> {
-    /// The order of two numbers, or texts. Numbers that are one to a computer are compared as they are written.
+    /// The order of two numbers, or texts. Numbers that are equal in double precision are compared by their digits.
     fn order(self, other: Self) -> Option<Ordering> {
         match (self, other) {
             (Self::Number(left, own), Self::Number(right, others)) => {

@@ -83,7 +83,7 @@ pub struct Sweep {
     pub inputs: Vec<Box<str>>,
     /// The columns that outputs of the body become.
     pub columns: Vec<TableColumn>,
-    /// The columns as they are written, if they are: otherwise each output is one.
+    /// The columns as they are written; without any, each output is a column.
     pub written: Option<Vec<WrittenColumn>>,
     /// Whether failed points become rows.
     pub allow_failed: bool,
@@ -264,7 +264,7 @@ impl ColumnShape {
         matches!(self, Self::Fields | Self::Rows)
     }
 
-    /// The text that is written for it.
+    /// The spelling of the direction.
     pub fn text(&self) -> &str {
         match self {
             Self::One(name) => name,

@@ -278,7 +278,7 @@ struct ParsedOutput<'a> {
 struct ParsedOutputs<'a> {
     /// The outputs with an object each, by number.
     fields: HashMap<u8, ParsedOutput<'a>>,
-    /// The one that gives rows.
+    /// The output that gives rows.
     rows: Option<ParsedOutput<'a>>,
 }
 
@@ -492,7 +492,7 @@ impl CellValue {
         }
     }
 
-    /// The number that it is, if a double can hold it: `1e400` is a number of JSON, and too large for all of these.
+    /// Its value as a number, if a double can hold it: `1e400` is a number of JSON, and too large for all of these.
     pub fn number(&self) -> Option<f64> {
         match self {
             Self::Number(text) => text.parse().ok().filter(|number: &f64| number.is_finite()),

@@ -203,7 +203,7 @@ pub fn point_path<'a, T: AsRef<str>>(values: impl Iterator<Item = (&'a str, T)>)
 /// The greatest number of pairs of a column that are reported.
 const MOST_LOOKALIKES: usize = 3;
 
-/// Two texts of a column that look like one. To a sweep they are different: it computes both.
+/// Two texts of a column that look like one. A sweep treats them as different: it computes both.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Lookalike {
     /// The name of the column.
@@ -233,7 +233,7 @@ impl SweepPoints {
     }
 }
 
-/// The first texts of a column that look like one before them: one of each kind.
+/// The first texts of a column that look like an earlier text: one pair of each kind.
 fn alike(column: &str, texts: &[Arc<str>]) -> Vec<Lookalike> {
     let mut seen: HashMap<Look<'_>, (&Arc<str>, bool)> = HashMap::with_capacity(texts.len());
     let mut pairs = Vec::new();

@@ -303,7 +303,8 @@ pub fn computed_points(
     excluding(rules, std::iter::once(computed).chain(factors).collect())
 }
 
-/// Returns the points that rules make, also with these computed points, with those that are excluded; none if there are faults.
+/// Returns the points that rules make, also with these computed points, and including excluded ones; empty if there are
+/// faults.
 pub fn all_points(rules: &Product, computed: Option<SweepPoints>) -> SweepPoints {
     let factors = rules.factors.iter().map(|factor| factor.points.clone());
     product(computed.into_iter().chain(factors).collect(), rules.most_replicates())

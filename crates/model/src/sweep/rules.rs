@@ -343,7 +343,8 @@ fn resolve(column: &WrittenColumn, names: &[String]) -> Result<TableColumn, Slic
     }
 }
 
-/// Returns the names of the columns that the table of a sweep certainly has. These are its columns, as far as they are known.
+/// Returns the names of the columns that the table of a sweep certainly has. The columns of the table, as far as they are
+/// known.
 pub fn known_columns(rules: &SweepRules, columns: &[TableColumn]) -> Vec<String> {
     let of_points = rules.named().map(|(name, _)| name);
     let of_outputs = columns.iter().filter_map(|column| match &column.shape {
@@ -361,8 +362,8 @@ pub fn directory_problem(names: &[String]) -> Option<RuleProblem> {
     Some(RuleProblem::new("", SweepFault::SameOutput(same.clone())))
 }
 
-/// Returns the problems of the columns of a table, as far as they are known. The body passes up this many files, if that
-/// is known. `columns` are those that are written, or else the default ones. `nested` has the names of the columns of an output
+/// Returns the problems of the columns of a table, as far as they are known. The body passes up this many files, if that is
+/// known. `columns` are the written columns, or else the default ones. `nested` has the names of the columns of an output
 /// that is the table of another sweep.
 pub fn column_problems(
     rules: &SweepRules,
@@ -492,7 +493,7 @@ pub enum SweepFault {
         "two sweeps with computed points are nested, and it is not clear which one binds a name"
     )]
     Ambiguous,
-    /// There are too many sweeps in each other.
+    /// Too many sweeps are nested.
     #[error("more than {MAX_SWEEPS} sweeps are nested")]
     TooDeep,
     /// The file `where` has several lines.

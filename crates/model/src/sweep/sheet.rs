@@ -438,7 +438,7 @@ pub enum SheetFault {
     /// An object has a field that the first one has not.
     #[error("the first object has no field {0:?}")]
     UnknownField(String),
-    /// A row is the same as one before it.
+    /// A row is the same as an earlier one.
     #[error("the row repeats line {0}")]
     SameRow(usize),
     /// The sheet was not read further.

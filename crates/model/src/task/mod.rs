@@ -120,7 +120,7 @@ impl Task {
     }
 
     /// Returns the names in braces that are not names of inputs, and the nodes with these values. They stay as they are, so
-    /// nothing is wrong with those in the path of a file that exists.
+    /// such braces in the path of an existing file are fine.
     pub fn unknown_names(&self) -> impl Iterator<Item = (NodeId, String)> {
         let nodes = self.workflow.nodes();
         nodes.flat_map(|(id, node)| {

@@ -299,7 +299,7 @@ pub struct Builder {
 impl Builder {
     /// Returns the node equal to this one, which becomes part of the workflow if it is the first.
     ///
-    /// The nodes that it reads are ids that this builder gave.
+    /// The ids of the nodes that it reads come from this builder.
     pub fn intern(&mut self, node: Node) -> NodeId {
         let mut key = node.clone();
         key.inputs_mut().iter_mut().for_each(|input| input.label = Box::default());
@@ -488,7 +488,7 @@ impl FreeNames {
         self.0.is_empty()
     }
 
-    /// Adds the next node. Those that it reads are there already.
+    /// Adds the next node. The nodes that it reads are there already.
     pub fn add(&mut self, node: &Node, parts: TaskParts<'_>) {
         self.add_with(node, parts, std::iter::empty());
     }

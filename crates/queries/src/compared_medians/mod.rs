@@ -173,7 +173,7 @@ pub enum MedianError {
     Nothing(Vec<String>),
 }
 
-/// Describes in words the columns that there are.
+/// Describes in words the existing columns.
 fn columns_in_words(names: &[String]) -> String {
     match names {
         [] => "there are no columns".to_owned(),
@@ -242,7 +242,7 @@ pub struct MedianRow {
     pub group: Vec<CellValue>,
     /// The number of rows of each side that should have values and are not there.
     pub not_ok: [usize; 2],
-    /// The values of each side that has some.
+    /// The values of each side, unless it has none.
     pub samples: [Option<Measurements>; 2],
     /// The comparison, if both sides have the group.
     pub compared: Option<ComparedMedians>,
@@ -283,7 +283,7 @@ pub enum MedianNote {
     Uneven,
     /// There are outliers, which count.
     Outliers(usize),
-    /// Values are rounded so much that this matters.
+    /// Values are rounded so coarsely that it matters.
     Resolution,
     /// Values that are not measurements differ.
     Inexact,

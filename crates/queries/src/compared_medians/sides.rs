@@ -477,7 +477,7 @@ fn notes(
     notes
 }
 
-/// The names of both sides, if each side has some and they differ.
+/// The names of both sides, if both have names and they differ.
 fn differing_names(sides: [&BTreeSet<&str>; 2]) -> Option<[Vec<String>; 2]> {
     let differ = !sides.iter().any(|names| names.is_empty()) && sides[0] != sides[1];
     differ.then(|| sides.map(|names| names.iter().map(|name| (*name).to_owned()).collect()))

@@ -1,9 +1,8 @@
 //! The reasons why calls would run: the differences from the nearest earlier result, down to the first causes.
 //!
-//! A missing call is compared with the nearest earlier successful call of its computation. Each
-//! difference is a [`Why`]. A different input either is one of the user's, or was made by another
-//! call. Following these leads from many calls to a few [`Cause`]s. The time is linear in calls and
-//! their inputs. Nothing is changed or executed.
+//! A missing call is compared with the nearest earlier successful call of its computation. Each difference is a [`Why`]. A
+//! different input either was given by the user, or was made by another call. Following these leads from many calls to a
+//! few [`Cause`]s. The time is linear in calls and their inputs. Nothing is changed or executed.
 //!
 //! A call that failed at another commit is compared with itself. The inputs of a call at its point of a sweep were never
 //! read at another point, so they are new, and not reported as differing.
@@ -149,7 +148,7 @@ pub enum Cause {
     Literal(LiteralId, Digest),
     /// A file of the task has other contents.
     File(TaskFileId, Digest),
-    /// A Git tree is another one, or at another commit.
+    /// A Git tree differs, or is at another commit.
     Tree(DerivedId, Digest),
     /// A member of a directory that no call made has other contents.
     Member(DerivedId, Digest),
@@ -287,7 +286,7 @@ fn missing(evaluation: &Evaluation, call: CallId) -> Option<Option<&PriorAttempt
     }
 }
 
-/// The call itself; or, for one that gathers a table, the first missing call that this waits for, if there is one.
+/// The call itself, or the first missing call behind a call that gathers a table, if there is one.
 fn missing_behind(evaluation: &Evaluation, mut call: CallId) -> CallId {
     while evaluation.computation(call).is_none()
         && let Some(awaited) = awaited_by(evaluation, call).next()
@@ -561,7 +560,8 @@ fn estimates(comparison: &Comparison<'_>, calls: impl Iterator<Item = CallId>) -
         .collect()
 }
 
-/// Puts the calls of each node into the order of their points. They keep the places of its calls, since others wait for them.
+/// Puts the calls of each node into the order of their points. These nodes keep the places of its calls, since other calls
+/// wait for them.
 fn order_by_points(task: &Task, plan: &Plan, calls: &mut Vec<Explained>) {
     let mut known = FirstRows::default();
     let mut places: HashMap<NodeId, Vec<usize>> = HashMap::new();
@@ -689,7 +689,7 @@ const MAX_COMPARED: usize = 256;
 struct Ingredient {
     /// Its source.
     source: Source,
-    /// Its digest; if that is unknown, the one that it had before.
+    /// Its digest, or its earlier digest if the current one is unknown.
     digest: Option<Digest>,
 }
 

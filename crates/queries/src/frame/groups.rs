@@ -62,7 +62,7 @@ pub struct MeasuredValue<'a> {
 /// The measurements of a column at a point.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MeasuredSide<'a> {
-    /// A value for each call: the median of those that it makes.
+    /// A value for each call: the median of the values that it makes.
     pub values: Vec<f64>,
     /// The spelling of all values.
     pub spelled: Vec<&'a str>,

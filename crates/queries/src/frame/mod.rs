@@ -28,7 +28,7 @@ pub struct Frame {
     pub columns: Vec<FrameColumn>,
     /// The rows, each with a cell for every column.
     pub rows: Vec<FrameRow>,
-    /// By what replicates end, if they do by results.
+    /// The rule by which replicates end, if they end by results.
     pub until: Option<Until>,
     /// The points of a sweep that its rows are of.
     pub extent: SweepExtent,
@@ -104,7 +104,7 @@ impl FrameColumn {
         }
     }
 
-    /// Its name, with its unit if it has one.
+    /// The name of the column, with its unit if it has one.
     pub fn title(&self) -> String {
         match &self.measure.unit {
             Some(unit) => format!("{} [{unit}]", self.name),

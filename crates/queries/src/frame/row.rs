@@ -1,4 +1,4 @@
-//! A row of a table, what became of it, and the execution that made it.
+//! A row of a table, its status, and the execution that made it.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub struct FrameRow {
     pub call: Option<usize>,
     /// The number of the call that makes each of these outputs, if that is known.
     pub output_calls: Box<[usize]>,
-    /// The execution that made its first output, if one did. Rows of a point share it.
+    /// The execution that made its first output, if any. Rows of a point share it.
     pub origin: Option<Arc<RowOrigin>>,
     /// The uncertainty of the median of its point, if its replicates have ended, and it should be more certain: `±9.8%`.
     pub uncertain: Option<String>,
@@ -88,7 +88,7 @@ impl RowStatus {
         }
     }
 
-    /// What became of the row, in words, unless it is there.
+    /// The status of the row, in words, unless it has its outputs.
     pub fn in_words(&self) -> Option<String> {
         match self {
             Self::Ok => None,
@@ -109,7 +109,7 @@ pub struct RowOrigin {
     pub host: Option<SharedText>,
     /// Its machine in words, if that was recorded or published.
     pub machine: Option<SharedText>,
-    /// Whether nothing else was executed beside it, as it had asked for; `None` if that is not known.
+    /// Whether nothing else was executed beside it, as requested; `None` if unknown.
     pub exclusive: Option<bool>,
     /// Whether a call that made an output was executed beside others, and asks for `exclusive` now.
     pub is_disturbed: bool,

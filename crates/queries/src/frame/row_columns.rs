@@ -31,7 +31,7 @@ pub struct RowColumn {
     pub narrowest: usize,
     /// Whether a narrow terminal may leave it out.
     pub may_be_left_out: bool,
-    /// Whether people see it. It has the same in each row of other tables.
+    /// Whether people see it. It has the same value in each row of other tables.
     pub is_shown: fn(&Frame) -> bool,
     /// Its fact about a row.
     pub fact: fn(&FrameRow) -> Option<RowFact<'_>>,

@@ -165,7 +165,7 @@ impl PageCall {
         let computation = evaluation.computation(call)?;
         let inputs = evaluation.plan.inputs(call).iter().map(|source| evaluation.digest(*source));
         let outcome = evaluation.outcome(call)?;
-        // One that has failed at another commit, where its record is.
+        // A call that has failed at another commit, which has its record.
         let failed = outcome.prior_failure();
         let reason = match outcome {
             _ if failed.is_some() => failed.map(|it| it.failure.reason.clone()),

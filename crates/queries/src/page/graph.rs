@@ -13,7 +13,7 @@ use super::{PageCall, PageOutput, PageShape, PageTable};
 /// Shapes, and arrows from shapes to later ones.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct ResultGraph {
-    /// The shapes, each after those that it was made from.
+    /// The shapes, each after the shapes that it was made from.
     pub shapes: Vec<ResultShape>,
     /// The arrows between shapes that were read and those that were made.
     pub arrows: Vec<ResultArrow>,
@@ -47,7 +47,7 @@ pub struct ResultShape {
     pub there: usize,
 }
 
-/// An arrow from a shape that was read to one that was made from it.
+/// An arrow from a shape to a shape that was made from it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ResultArrow {
     /// The place of the shape that was read.
@@ -119,7 +119,7 @@ impl ResultShape {
 }
 
 impl GraphBuilder<'_> {
-    /// Adds a call or table after all that it was made from. Keeps its own stack: the chain may be long.
+    /// Adds a call or table after all its origins. Keeps its own stack: the chain may be long.
     fn add_with_origins(&mut self, origin: ValueOrigin) {
         let mut stack = vec![(origin, false)];
         // A result that is reached again before it is added was made from itself, if records lie.

@@ -36,7 +36,7 @@ pub struct MeasuredTable<'a> {
     pub points: Vec<MeasuredPoint<'a>>,
     /// Whether points were measured repeatedly.
     pub has_replicates: bool,
-    /// By what replicates end, if they do by results.
+    /// The rule by which replicates end, if they end by results.
     pub until: Option<&'a Until>,
     /// Whether a point has several rows of one call, which are not measurements.
     pub has_lists: bool,
@@ -96,7 +96,7 @@ impl MeasuredPoint<'_> {
 pub struct CommitSteps {
     /// A point of them.
     pub point: usize,
-    /// The number of commits that were measured; those in a row that rest on the same calls are one.
+    /// The number of measured commits; neighbours that rest on the same calls count once.
     pub n: usize,
     /// The steps, in the order of the commits.
     pub steps: Vec<CommitStep>,

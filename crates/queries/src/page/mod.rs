@@ -42,7 +42,7 @@ use ce_storage::{Entry, RecipeFile, Record, ResultName, Storage, StorageError};
 pub enum PageScope<'a> {
     /// All results of a storage.
     Storage,
-    /// Some results, and all that they were made from.
+    /// Some results, and all their origins.
     Results(&'a [Subject<'a>]),
     /// A task with its inputs. Some of its calls may be missing.
     Task(TaskScope<'a>),

@@ -32,7 +32,8 @@ pub(crate) struct EarlierDirectory<'a> {
     pub(crate) manifest: &'a Manifest,
 }
 
-/// Creates the directory of a storage, unless it exists. The one above it must: a file system that is not mounted lacks it.
+/// Creates the directory of a storage, unless it exists. The parent must exist: it is missing if the file system is not
+/// mounted.
 pub(crate) fn make_storage(path: &Path) -> Result<()> {
     let path: &PathBuf = &path.components().collect();
     let make = || match umask::create_dir(path) {
@@ -58,7 +59,7 @@ pub(crate) fn make_storage(path: &Path) -> Result<()> {
 /// Creates a directory, and all above it, unless they exist.
 pub(crate) fn make_dirs(path: &Path) -> Result<()> {
     let make = || match umask::create_dir_all(path) {
-        // Another host has just made it, and it is not visible yet: then this says that nothing is there.
+        // If another host has just made it, it may not be visible yet, and this returns that nothing is there.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             if path.symlink_metadata()?.is_dir() { Ok(()) } else { Err(error) }
         }
@@ -409,8 +410,8 @@ impl Disk {
         })
     }
 
-    /// Makes a directory read-only, but not its top, so that it can be moved. With a `sealing` it is one that a computation has made,
-    /// and gets these attributes.
+    /// Makes a directory read-only, but not its top, so that it can be moved. With a `sealing`, the entry was made by a
+    /// computation, and gets these attributes.
     pub(crate) fn seal_directory(
         &self,
         path: &Path,
@@ -481,7 +482,8 @@ impl Disk {
         })
     }
 
-    /// Does the same with the archive of the directory with this digest, piece by piece. Returns false also if it is another one.
+    /// Does the same with the archive of the directory with this digest, piece by piece. Also returns false if it is
+    /// another directory.
     pub(crate) fn unpack_object(
         &self,
         archive: &mut dyn Read,

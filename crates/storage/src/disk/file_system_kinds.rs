@@ -76,14 +76,14 @@ pub(crate) fn known(number: u32) -> Option<(&'static str, Option<Caveat>)> {
 const LOCAL: FileSystemKind =
     FileSystemKind { is_on_network: false, may_show_late: false, may_lack_links: false };
 
-/// One of this host that may lack such hard links.
+/// A file system of this host that may lack such hard links.
 const UNTRIED: FileSystemKind = FileSystemKind { may_lack_links: true, ..LOCAL };
 
-/// One that several hosts may write to, with such hard links.
+/// A file system that several hosts may write to, with such hard links.
 pub(super) const NETWORK: FileSystemKind =
     FileSystemKind { is_on_network: true, may_show_late: true, may_lack_links: false };
 
-/// One that several hosts may write to, and that may lack such hard links.
+/// A file system that several hosts may write to, and that may lack such hard links.
 const UNRELIABLE: FileSystemKind = FileSystemKind { may_lack_links: true, ..NETWORK };
 
 /// An unknown one.

@@ -73,7 +73,7 @@ impl Metadata {
         self.owner
     }
 
-    /// The owner of a directory, if that is another user: it may be closed to this one, which is not root.
+    /// The owner of a directory, if it is another user: the directory may be closed to this user, who is not root.
     pub(crate) fn another_owner(&self) -> Option<u32> {
         let user = geteuid();
         (self.is_dir() && !user.is_root() && self.owner != user.as_raw()).then_some(self.owner)

@@ -92,9 +92,9 @@ pub(crate) fn retry_at<T>(
 
 /// Opens the directory at a path, which was just made.
 ///
-/// Two hosts may make it at once. On some network file systems, one of them then knows it by an identity that it does not keep:
-/// every operation by that is stale, for good. So it is opened for a listing, which asks the server, and opened anew by its path
-/// until that succeeds.
+/// Two hosts may make it at once. On some network file systems, one of the hosts then knows it by an identity that does not
+/// last: every operation by this identity is stale forever. So it is opened for a listing, which asks the server, and
+/// opened anew by its path until that succeeds.
 pub(crate) fn open_created(path: &Path) -> Result<Disk> {
     retry(None, OnNotFound::Retry, |_| {
         let disk = Disk::open(&path.canonicalize().context("open the storage", path)?)?;
@@ -262,14 +262,14 @@ impl Disk {
         Ok(is_listed)
     }
 
-    /// Forgets what directories have listed in which something has this path, or that are below it.
+    /// Forgets the listings of directories that contain this path, or are below it.
     pub(crate) fn forget_listed(&self, path: &Path) {
         if self.may_show_late() {
             self.listings.forget(path);
         }
     }
 
-    /// Looks for something that should be there: if it is not, it may not be visible yet.
+    /// Looks for an entry that should exist: if it is missing, it may not be visible yet.
     pub(crate) fn surely<T>(
         &self,
         mut look: impl FnMut() -> Result<Option<T>>,

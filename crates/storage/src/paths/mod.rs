@@ -140,7 +140,7 @@ use std::sync::LazyLock;
 pub struct ComputationVersion<'a> {
     /// The name of the computation.
     pub computation: &'a ComputationName,
-    /// The commit that holds it, or that it was changed from.
+    /// The commit that has the computation, or that the uncommitted changes are based on.
     pub commit: &'a ObjectId,
     /// The Git tree of its directory.
     pub tree: &'a ObjectId,

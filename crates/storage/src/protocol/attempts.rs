@@ -296,7 +296,7 @@ pub struct Suspension {
 pub enum FoundSuspension {
     /// It is to be continued.
     Same(Box<Suspension>),
-    /// It was begun with another isolation, and cannot be continued with this one.
+    /// It was begun with another isolation than the current one, so it cannot be continued.
     Unlike(Box<Suspension>),
     /// The call is not suspended.
     Absent,
@@ -425,8 +425,8 @@ impl<'a> Suspensions<'a> {
         Ok(published.is_some_and(|it| it.at >= record.recorded.at))
     }
 
-    /// Begins an attempt: records that `exec` is started, and makes the directory that it finds again, before it is. The caller
-    /// has the lease of the call.
+    /// Begins an attempt before `exec` is started: records the start, and makes the directory that `exec` finds again. The
+    /// caller has the lease of the call.
     ///
     /// Returns the name of the call in the index if that is another one, which another commit has begun meanwhile.
     pub fn begin(&self, suspension: &mut Suspension) -> Result<Option<ResultName>> {
@@ -473,7 +473,7 @@ impl<'a> Suspensions<'a> {
         paths.iter().try_for_each(|path| root.sync(path))
     }
 
-    /// Puts a call into the index. Returns the name of another one that has its place there.
+    /// Puts a call into the index. Returns the name of another call that has its place there.
     fn claim(&self, name: &ResultName, record: &SuspensionRecord) -> Result<Option<ResultName>> {
         let root = &self.storage.root;
         let file = suspension_index(record.version(), &record.digests(), record.isolated);

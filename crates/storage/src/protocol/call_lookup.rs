@@ -500,7 +500,7 @@ impl<'a> StoredCalls<'a> {
                     disk.rename(&place, &aside)?;
                     let is_moved = disk.rename(&staged, &place)?;
                     if !is_moved {
-                        // Another run has moved the staged one there meanwhile, and this one has taken it away.
+                        // Another run has moved the staged file there meanwhile, and this run has taken it away.
                         disk.rename_new(&aside, &place)?;
                     }
                     is_moved

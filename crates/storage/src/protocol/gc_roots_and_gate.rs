@@ -48,7 +48,8 @@ impl<'a> RootRegistry<'a> {
         Self { storage }
     }
 
-    /// Announces that this run is going to look for these names, or below them. The files that it finds then stay.
+    /// Announces that this run is going to look for results with these names, or below them. The files that it finds then
+    /// stay.
     ///
     /// Nothing is announced in a storage that cannot be written: nothing can be collected from it.
     /// If the storage is full, used files may be collected, and a call that reads them then fails.
@@ -141,7 +142,7 @@ impl<'a> RootRegistry<'a> {
         loop {
             match self.storage.leases().acquire_file(GATE)? {
                 Ok(lease) => return Ok(lease),
-                // One that this run could not give back is its own.
+                // A lease that this run could not give back is its own.
                 Err(holder) if holder.own => {
                     return Ok(self.storage.leases().lease_at(self.storage.path(GATE)));
                 }

@@ -387,7 +387,7 @@ impl Executing {
         executions.is_changed = true;
     }
 
-    /// Notes that an execution is over, if there was one in this stage.
+    /// Notes the end of the execution in this stage, if there was one.
     pub(super) fn end(&self, stage: &str) {
         let mut executions = lock(&self.0);
         executions.is_changed |= executions.calls.remove(stage).is_some();

@@ -329,7 +329,7 @@ fn names(digests: &[Digest]) -> Vec<String> {
     digests.iter().map(|it| if it.is_directory() { "/" } else { "" }.to_owned()).collect()
 }
 
-/// Whether the outputs that are here are these.
+/// Whether the outputs here are equal to these.
 fn compared<T>(found: &Outputs, digests: &[Digest]) -> Import<T> {
     if has(found, digests) { Import::Known } else { Import::Differs }
 }

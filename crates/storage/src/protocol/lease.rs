@@ -114,8 +114,9 @@ impl<'a> Leases<'a> {
         Err(left.unwrap_or(StorageError::Unsteady(path)))
     }
 
-    /// Removes the lease of a dead run, which is this file. One that was released and is another run's now, or was taken over
-    /// meanwhile, stays: so it is moved to a private name, which only one run can do, and moved back if it is another one.
+    /// Removes the lease of a dead run, which is this file. A lease that was released and belongs to another run now, or
+    /// was taken over meanwhile, stays: so it is moved to a private name, which only one run can do, and moved back if it
+    /// is another lease.
     fn take_from_dead(&self, path: &Path, lease: FileId) -> Result<()> {
         let disk = &self.root.disk;
         if disk.metadata(path)?.is_some_and(|it| !it.is_file()) {
@@ -210,8 +211,7 @@ impl<'a> Leases<'a> {
         };
         let run = std::str::from_utf8(&text).ok().and_then(|text| text.trim().parse().ok());
         let Some(run): Option<RunName> = run else { return Ok(None) };
-        // This run releases its leases. One that exists belongs to another call that turned out to
-        // be the same.
+        // This run releases its leases. An existing lease belongs to another call that turned out to be the same.
         let own = run == *self.run.name();
         let alive =
             own || self.run.is_alive(&run, &self.root.disk, &self.root.path(&run.directory()));
@@ -220,8 +220,7 @@ impl<'a> Leases<'a> {
 }
 
 impl Lease<'_> {
-    /// Whether this run still holds it: another run may have taken this one for dead, and have it
-    /// now.
+    /// Whether this run still holds it: another run may have taken this run for dead, and hold it now.
     fn is_own(&self, path: &Path) -> Result<bool> {
         let Leases { root, run } = self.leases;
         let own = root.disk.id(&root.path(run.directory()).join("run"))?;
@@ -263,7 +262,7 @@ impl Lease<'_> {
 impl Drop for Lease<'_> {
     fn drop(&mut self) {
         while let Some(path) = self.paths.pop() {
-            // This run itself would wait for one that is left.
+            // This run itself would wait for a lease that is left.
             drop(self.give_back(&path).or_else(|_| self.give_back(&path)));
         }
     }

@@ -74,7 +74,7 @@ impl Storage {
         Self::look(path, Absent::Refuse, Unrecorded::Refuse)
     }
 
-    /// Opens the storage for reading and writing; creates its directory if that does not exist.
+    /// Opens the storage for reading and writing; creates its directory if it does not exist.
     ///
     /// The leftovers of killed runs are published or removed.
     ///
@@ -351,7 +351,7 @@ impl Site {
         dirs.find(|dir| matches!(Self::inspect(dir), Ok(Self::Storage)))
     }
 
-    /// Checks that there is a storage at this path, or nothing if that is accepted.
+    /// Checks that there is a storage at this path, or, if that is accepted, that nothing is there.
     pub(crate) fn check(self, path: &Path, absent: Absent) -> Result<()> {
         let source = match (self, absent) {
             (Self::New | Self::Storage, _) | (Self::Absent, Absent::Accept) => return Ok(()),

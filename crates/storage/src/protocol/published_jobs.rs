@@ -347,7 +347,7 @@ impl<'a> Jobs<'a> {
         Ok(())
     }
 
-    /// Whether it is known what these files are: outputs of calls with these digests, which are here or away.
+    /// Whether these files are known: outputs of calls with these digests, which are here or away.
     pub(super) fn are_known(&self, outputs: &[JobOutput]) -> Result<bool> {
         for JobOutput { file, digest } in outputs {
             let (value, member) = split_member(file);

@@ -74,7 +74,7 @@ pub struct AnswersRead {
     key: SecretKey,
     /// The position up to which the answers of each worker were read.
     positions: HashMap<RunName, u64>,
-    /// The codes of all answers: one that is there twice was copied.
+    /// The codes of all answers: a code that occurs twice belongs to a copy.
     codes: HashSet<Blake3>,
     /// Workers whose claims are signed.
     workers: HashSet<RunName>,
@@ -325,7 +325,7 @@ impl<'a> QueueSearch<'a> {
     }
 }
 
-/// The queue of another run, which this one serves.
+/// The queue of another run, which this worker serves.
 #[derive(Clone, Debug)]
 pub struct ServedQueue<'a> {
     storage: &'a Storage,
@@ -547,7 +547,7 @@ pub struct Activity {
     /// Its host and process, and the time of its start.
     #[serde(flatten)]
     pub holder: Holder,
-    /// Its progress, if it is a run that has recorded it.
+    /// Its progress, if it is a run and has recorded its progress.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<RunState>,
     /// Its record, if it is a worker.

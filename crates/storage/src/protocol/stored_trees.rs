@@ -45,7 +45,8 @@ pub struct OpenTree {
 }
 
 impl OpenTree {
-    /// A path that leads to this directory while it is open, even if another one has its name now. Without `/proc`, it is its name.
+    /// A path that leads to this directory while it is open, even if another directory has its name now. Without `/proc`,
+    /// it is its name.
     pub fn path(&self) -> PathBuf {
         let open = PathBuf::from(format!("/proc/self/fd/{}", self.directory.as_raw_fd()));
         if open.exists() { open } else { self.name.clone() }

@@ -247,7 +247,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Returns a member of a value with these contents, if there is one.
+    /// Returns a member of any value with these contents, if there is one.
     pub fn member_with(&self, value: &OpenedValue, digest: &Digest) -> Option<Stored> {
         let entries = value.manifest.entries().iter();
         let mut paths = entries.flat_map(|entry| {
@@ -317,8 +317,8 @@ impl<'a> Values<'a> {
         (Digest::hash_bytes(&contents) == *digest).then(|| line_of(contents))?
     }
 
-    /// Reads a value as a results repository holds it: a file, or the archive of a directory, in memory. `None` if there is no
-    /// such value, or it is not the recorded one.
+    /// Reads a value as a results repository holds it: a file, or the archive of a directory, in memory. `None` if the
+    /// value does not exist, or is not the recorded one.
     pub fn shared_contents(&self, file: &ExpectedFile) -> Result<Option<Vec<u8>>> {
         if file.digest.is_directory() {
             self.archive(&file.name, &file.digest)

@@ -29,7 +29,7 @@ const MAX_ATTEMPTS: usize = 10;
 /// The result of looking up a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FoundTable {
-    /// All of it that was asked for.
+    /// All requested parts of it.
     Hit(Outputs),
     /// It is missing or incomplete.
     Absent {
@@ -69,7 +69,7 @@ impl<'a> Tables<'a> {
         Self { storage }
     }
 
-    /// Looks for the table with this recipe, and for the directory of its outputs if that is wanted, too.
+    /// Looks for the table with this recipe, and on request for the directory of its outputs.
     ///
     /// Only the record is read: the recipe is compared by its digest.
     pub fn find(&self, recipe: &LongText<'_>, with_directory: bool) -> Result<FoundTable> {
@@ -90,8 +90,8 @@ impl<'a> Tables<'a> {
         absent.ok_or_else(|| self.collision(digest))
     }
 
-    /// Makes a table visible under the name of its recipe, with the directory of its outputs if that is given.
-    /// Returns the visible ones: another run may have been faster.
+    /// Makes a table visible under the name of its recipe, with the directory of its outputs, if given. Returns the visible
+    /// ones: another run may have been faster.
     ///
     /// They are durable after the next [`Storage::flush`].
     ///
@@ -315,7 +315,7 @@ impl<'a> Tables<'a> {
         let root = &self.storage.root;
         let files = outputs.into();
         let read = self.storage.records().read::<TableRecord>(&name.record())?;
-        // If there was no record, another run may have put the same one meanwhile.
+        // If there was no record, another run may have written the same record meanwhile.
         let is_wrong = match &read {
             RecordState::Valid(known) => known.recipe.digest != recipe.digest,
             RecordState::Spoiled => true,

@@ -88,7 +88,7 @@ impl From<&Path> for InputSource {
 /// A task input, and whether the storage has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Input {
-    /// Its file, or the one that it would have.
+    /// Its file in the storage, existing or not.
     pub file: Stored,
     /// Whether the file exists.
     pub there: bool,
@@ -122,7 +122,7 @@ impl<'a> Inputs<'a> {
         Self { storage }
     }
 
-    /// Returns the file of an input in the storage, or the one that it would have.
+    /// Returns the file of an input in the storage, existing or not.
     pub fn find(&self, source: &InputSource) -> Result<Input> {
         self.known(match source {
             InputSource::File(path) => self.storage.hasher.read_to_digest(path)?,
@@ -130,8 +130,7 @@ impl<'a> Inputs<'a> {
         })
     }
 
-    /// Returns the file that an input has or would have. Its digest may be known. With `store`, it is there from then
-    /// on.
+    /// Returns the file that an input has or would have. Its digest may be known. With `store`, the input is stored.
     ///
     /// # Errors
     ///
@@ -207,7 +206,7 @@ impl<'a> Inputs<'a> {
         published
     }
 
-    /// Returns the file of an input with these contents in the storage, or the one that it would have.
+    /// Returns the file of an input with these contents in the storage, existing or not.
     pub fn known(&self, digest: Digest) -> Result<Input> {
         self.announce_input(&digest)?;
         let (digits, found) = self.find_contents(&digest)?;
@@ -662,7 +661,7 @@ impl Inputs<'_> {
         digest.map(|digest| self.known(digest)).transpose()
     }
 
-    /// Returns the directory that a Git tree with this manifest is, or that it would be.
+    /// Returns the directory of a Git tree with this manifest, existing or not.
     pub fn find_tree(&self, tree: &ObjectId, manifest: &Manifest) -> Result<Input> {
         let digest = manifest.digest();
         if let Some(cache) = &self.storage.hasher.cache {

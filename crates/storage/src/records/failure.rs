@@ -18,7 +18,7 @@ use ce_model::name::ComputationName;
 pub struct FailureFacts {
     /// The reason, in words.
     pub reason: String,
-    /// The causes of that, if there are any.
+    /// The causes of the reason, if any.
     pub cause: Option<String>,
     /// Advice for the user.
     pub hint: Option<String>,
@@ -103,7 +103,7 @@ pub struct Failure {
     /// Its exit status, if it ended by itself.
     #[serde(deserialize_with = "Option::deserialize")]
     pub exit_status: Option<i32>,
-    /// The signal that killed it, if one did.
+    /// The signal that killed it, if any.
     #[serde(deserialize_with = "Option::deserialize")]
     pub signal: Option<i32>,
     /// The exit statuses of its tasks, by their numbers, if a launcher has started it: null for a task that has noted

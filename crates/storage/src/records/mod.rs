@@ -239,7 +239,7 @@ pub struct TableRecord {
     pub format: Format,
     /// The recipe, which decides its name.
     pub recipe: Published,
-    /// The table, and the directory of the outputs that it was made from, if that was needed.
+    /// The table, and the directory of the outputs that it was made from, if it was needed.
     #[serde(deserialize_with = "one_or_two")]
     pub outputs: Vec<Published>,
     /// The user, host and time of recording. In a results repository, no record has them.

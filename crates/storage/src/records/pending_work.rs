@@ -71,7 +71,7 @@ pub struct Ticket {
     pub synced: bool,
     /// Whether it is executed even if it has outputs.
     pub forced: bool,
-    /// Whether it may replace outputs that are away by others.
+    /// Whether it may replace outputs that are away by differing ones.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub accept: bool,
     /// Whether it has outputs, and is executed only to compare them. Nothing is published then.
@@ -133,7 +133,7 @@ pub enum TicketEnd {
 pub struct OutOfTime {
     /// The duration of its execution, in seconds.
     pub seconds: f64,
-    /// Whether that was nearly all the time that the worker had, so another one would not do.
+    /// Whether the worker had nearly all its time left, so another worker would not help.
     pub full: bool,
 }
 
@@ -181,7 +181,7 @@ impl TicketAnswer {
 /// The abilities of a worker.
 #[derive(Clone, Debug)]
 pub struct WorkerAbilities {
-    /// The job of a scheduler that it runs in, if it was given one.
+    /// The job of a scheduler that it runs in, if any.
     pub job: Option<String>,
     /// The name under which a run has submitted it.
     pub task: Option<String>,
@@ -226,7 +226,7 @@ pub struct WorkerRecord {
     pub format: u32,
     /// Its host, its user, when it began, and the version of the program.
     pub recorded: Provenance,
-    /// The job of a scheduler that it runs in, if it was given one.
+    /// The job of a scheduler that it runs in, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<String>,
     /// The name under which a run has submitted it.
@@ -368,7 +368,7 @@ pub struct SuspensionRecord {
     pub attempts: u32,
     /// When `exec` was started first.
     pub since: Timestamp,
-    /// Jobs that wait for it, the first ones.
+    /// The first jobs that wait for it.
     pub jobs: Vec<WaitingJob>,
     /// The user, host and time of the last change.
     pub recorded: Provenance,

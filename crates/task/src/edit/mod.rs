@@ -206,7 +206,7 @@ fn make_parts(
     Ok(())
 }
 
-/// Makes the directory of a workflow, which must not exist, with all that is in it.
+/// Makes the directory of a workflow, which must not exist, with all its entries.
 ///
 /// # Errors
 ///

@@ -256,7 +256,7 @@ fn describe<S: TaskSource>(
     Description { inputs, outputs, access }
 }
 
-/// Reads the declarations of the computation with this name. Nothing is known of one that is not there.
+/// Reads the declarations of the computation with this name. A computation that is not there has no declarations.
 pub(super) fn described(
     source: &mut impl TaskSource,
     name: &str,

@@ -336,7 +336,7 @@ pub fn job_at(dir: &Path, rev: &str) -> Option<(TaskName, ObjectId, String)> {
 ///
 /// # Errors
 ///
-/// Returns all that is missing at once.
+/// Returns everything that is missing at once.
 pub fn check_access(dir: &Path, task: &Task, exposed: Option<&Exposed>) -> Result<(), LoadError> {
     let mut problems = Vec::new();
     for computation in &task.computations {
@@ -568,8 +568,8 @@ pub fn signature(dir: &Path, name: &str) -> Signature {
     Signature { inputs: described.inputs, outputs: described.outputs }
 }
 
-/// Returns the names of the inputs and outputs of the computation in a directory, and what it may access. Without files that say
-/// so, its `exec` declares it.
+/// Returns the names of the inputs and outputs of the computation in a directory, and what it may access. Without these
+/// files, its `exec` declares them.
 ///
 /// # Errors
 ///

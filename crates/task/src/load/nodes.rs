@@ -56,7 +56,7 @@ pub(super) struct OpenNode<'a> {
     pub(super) slice: Option<Slice>,
     /// The lines of its file `resources`.
     pub(super) resources: Vec<WrittenLine>,
-    /// The nodes that its inputs are, as far as they are checked; `None` for those that have a problem.
+    /// The nodes of its inputs, as far as they are checked; `None` for an input with a problem.
     pub(super) nodes: Vec<Option<NodeId>>,
 }
 
@@ -323,7 +323,7 @@ fn bound(value: &str, texts: &[String], fault: LoadFault) -> LoadFault {
     LoadFault::Bound { value: value.to_owned(), texts: texts.to_vec(), fault: Box::new(fault) }
 }
 
-/// The fault of one of these names, without the advice to take another one of them.
+/// The fault of one of these names, without advice to use another of them.
 fn other_than(names: &[LevelName], fault: LoadFault) -> LoadFault {
     match fault {
         LoadFault::NoComputation { name, nearest } => {
@@ -406,7 +406,8 @@ impl<'a, S: TaskSource> NodeMaker<'a, '_, S> {
         Ok(Some(ResourceLine { resource, amount, path, line }))
     }
 
-    /// The names in resources of a node and of those that it reads, but for those that sweeps give among these.
+    /// The names in the resources of a node and of the nodes that it reads, without names that sweeps among these nodes
+    /// bind.
     pub(super) fn asked_names(&self, node: NodeId) -> Vec<BoundId> {
         if self.resources.is_empty() {
             return Vec::new();

@@ -264,7 +264,7 @@ pub enum LoadFault {
     OtherSignature {
         /// Whether they are inputs or outputs.
         what: &'static str,
-        /// Both computations, each with the names of these.
+        /// Both computations, each with the names of its inputs or outputs.
         computations: Box<[(String, Vec<String>); 2]>,
     },
     /// An input has no text that could stand in the value of a node.
@@ -618,11 +618,11 @@ pub enum ResourceFault {
     #[error("the line has no amount")]
     #[hint("write a line such as {}", _0.example())]
     NoAmount(Resource),
-    /// It says so, and nobody understands it.
+    /// The line has an amount that cannot be parsed.
     #[error(transparent)]
     #[hint(_0.hint())]
     Amount(#[from] AmountError),
-    /// It says so, where there is nothing to say.
+    /// The line has an amount, but its resource takes none.
     #[error("nothing may follow the word exclusive")]
     #[hint("write the word exclusive alone")]
     Rest,

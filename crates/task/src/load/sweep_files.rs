@@ -107,7 +107,7 @@ impl<S: TaskSource> FileReader<'_, S> {
         self.findings.note(&path, read_replicates(&line).map_err(Into::into))
     }
 
-    /// Whether the file that lets points fail is there and empty. Text in it may say that they may not.
+    /// Whether the file that lets points fail is there and empty. A text in it may say that they may not fail.
     fn allow_failed(&mut self) -> bool {
         match self.lines(ALLOW_FAILED) {
             Some(lines) if !lines.is_empty() => {

@@ -107,7 +107,7 @@ impl Dependencies {
         }
         let computations = loaded.task.computations.iter().map(|it| task.join(it.place()));
         let same_names = files_of(&loaded.task, &task.join(LIBRARY));
-        // The others are looked for by each evaluation, as they are then.
+        // Each evaluation looks up the others in their current state.
         let found = loaded.task.files.iter().filter(|it| !it.path.is_open());
         let files = found.map(|it| task.join(it.path.as_str()));
         let places = computations.chain(same_names).chain(files);

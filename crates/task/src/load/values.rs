@@ -182,7 +182,8 @@ fn contents(source: &mut impl TaskSource, path: &str) -> Result<FileContents, Lo
     }
 }
 
-/// The path of a file of the task that may be meant by one that is not there: they differ in one name, and that is similar.
+/// The path of an existing file of the task that may be meant by a missing one: they differ in one name, and the names are
+/// similar.
 fn similar_file(source: &mut impl TaskSource, path: &str) -> Option<String> {
     let mut dir = source.task().ok()?;
     let (mut start, mut rest) = (0, path);

@@ -163,8 +163,8 @@ impl<'a> NodePlace<'a> {
         }
     }
 
-    /// The path, relative to the task, and the number of a line of a file of the node. Line zero is the whole file. An empty name is the
-    /// node itself.
+    /// The path of a file of the node, relative to the task, and the number of a line in it. Line zero is the whole file.
+    /// An empty name is the node itself.
     pub(super) fn line(&self, file: &str, line: usize) -> (PathBuf, usize) {
         match self {
             Self::Text { parsed, node } => {

@@ -20,11 +20,11 @@ const CANCEL_TRIES: u32 = 3;
 pub(super) enum WorkerState {
     /// Its scheduler was asked to start it, and has not told where it is.
     Asked,
-    /// It was said that it waits, first at this time.
+    /// The scheduler first reported at this time that it waits.
     Pending { since: Duration, reason: String },
-    /// It was said that it runs, first at this time.
+    /// The scheduler first reported at this time that it runs.
     Running { since: Duration, job: ScheduledJob },
-    /// It was said that it ended, at this time.
+    /// The scheduler reported at this time that it ended.
     Ended { at: Duration, job: ScheduledJob },
     /// It has said hello, and was not reported as gone since.
     Alive,
@@ -66,7 +66,7 @@ pub(super) struct JobArray {
     pub(super) workers: Vec<ArrayWorker>,
     /// Whether it is being submitted.
     pub(super) is_submitting: bool,
-    /// Whether that failed and nothing else has shown yet that it was accepted.
+    /// Whether the submission failed, and nothing has shown yet that it was accepted.
     pub(super) is_doubtful: bool,
     cancelling: Cancelling,
     cancel_failures: u32,
@@ -162,7 +162,7 @@ impl JobArray {
         is_new
     }
 
-    /// Whether it was never submitted, by all that is known.
+    /// Whether it was never submitted, as far as known.
     pub(super) fn is_refuted(&self) -> bool {
         let mut missing = self.workers.iter().map(|worker| worker.missing);
         self.is_doubtful
@@ -221,7 +221,7 @@ impl JobArray {
             })
     }
 
-    /// When to cancel it, and what of it. Nothing is cancelled while it is being submitted.
+    /// The time to cancel it, and the part to cancel. Nothing is cancelled while it is being submitted.
     pub(super) fn cancel_due(&self) -> Option<(Duration, CancelScope)> {
         match self.cancelling {
             Cancelling::Wanted(scope, time) if !self.is_submitting => Some((time, scope)),

@@ -121,7 +121,7 @@ impl WorkerPool {
         }
     }
 
-    /// Processes the result of a submission. One that failed may have been accepted, so the scheduler is asked before
+    /// Processes the result of a submission. A failed submission may have been accepted, so the scheduler is asked before
     /// anything else.
     pub fn submitted(
         &mut self,
@@ -210,7 +210,7 @@ impl WorkerPool {
         self.closing = self.closing.max(Some(scope));
     }
 
-    /// Whether it was closed, and all that was to be done is done.
+    /// Whether it was closed, and all its actions are done.
     pub fn is_closed(&self) -> bool {
         self.closing.is_some()
             && self.arrays.values().all(|it| it.is_settled() && !it.needs(self.closing))
