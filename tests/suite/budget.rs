@@ -269,7 +269,7 @@ fn a_file_that_calls_have_read_is_not_read_again() {
 
 /// The system calls of `ce-run` before it is `ce`: mostly the loading of the C library.
 #[test]
-fn a_short_form_is_ce_after_few_system_calls() {
+fn a_short_program_name_starts_ce_after_few_system_calls() {
     if !is_possible() {
         return;
     }

@@ -334,7 +334,7 @@ fn a_retired_result_is_not_found_and_a_run_revives_it() {
 }
 
 #[test]
-fn a_job_that_was_done_meanwhile_keeps_what_it_found() {
+fn a_job_that_was_done_meanwhile_keeps_its_results() {
     let lab = evaluated();
     let storage = open(&lab);
     let history = History::read(&storage).unwrap();
@@ -355,7 +355,7 @@ fn a_job_that_was_done_meanwhile_keeps_what_it_found() {
 }
 
 #[test]
-fn a_job_that_was_recorded_again_meanwhile_keeps_what_it_found() {
+fn a_job_that_was_recorded_again_meanwhile_keeps_its_results() {
     let lab = evaluated();
     let storage = open(&lab);
     let history = History::read(&storage).unwrap();
@@ -452,7 +452,7 @@ fn references_of_a_linked_work_tree_and_the_head_of_the_main_one_count() {
 }
 
 #[test]
-fn a_workflow_that_cannot_be_read_keeps_what_it_names_and_hinders_nothing() {
+fn an_unreadable_workflow_keeps_the_results_that_it_names() {
     for (file, text, told) in [
         (
             "workflow.ce",
@@ -486,7 +486,7 @@ fn a_workflow_that_cannot_be_read_keeps_what_it_names_and_hinders_nothing() {
 }
 
 #[test]
-fn a_literal_of_a_directory_keeps_what_is_in_it() {
+fn a_literal_of_a_directory_keeps_its_files() {
     let lab = trusting("(add '1' '2')");
     let file = lab.ce_run(&["-q"]).exit(0).lines()[0].replace("../storage/", "");
     let parts: Vec<&str> = file.rsplitn(2, '/').collect();

@@ -118,7 +118,7 @@ fn a_range_is_right_although_clocks_went_wrong() {
 }
 
 #[test]
-fn a_range_and_a_path_select_what_git_log_does_in_a_linear_history() {
+fn a_range_and_a_path_select_the_commits_of_git_log() {
     let mut random = Random::new(3);
     let merges = history(&mut random, 40);
     let stream: Vec<&str> = merges.lines().filter(|line| !line.starts_with("merge ")).collect();

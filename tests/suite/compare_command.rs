@@ -52,7 +52,7 @@ fn files() -> Lab {
 }
 
 #[test]
-fn text_fits_a_terminal_and_says_what_the_numbers_are() {
+fn the_text_fits_a_terminal_and_explains_the_numbers() {
     let lab = files();
     let ran = compare(&lab, &["old.csv", "new.csv"]).exit(0);
     let expected = "\

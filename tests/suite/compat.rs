@@ -146,7 +146,7 @@ fn the_expression_prints_as_the_original_printed_it() {
 }
 
 #[test]
-fn an_evaluation_prints_and_stores_what_the_original_did() {
+fn an_evaluation_prints_and_stores_the_same_as_the_first_implementation() {
     for fixture in FIXTURES.map(Fixture::new) {
         let ran = fixture.run(&[]).exit(0);
         fixture.printed(&ran, "ce-run.txt");

@@ -86,7 +86,7 @@ fn names(findings: &[Value]) -> Vec<&str> {
 }
 
 #[test]
-fn a_storage_that_is_not_there_is_probed_and_not_left_behind() {
+fn a_missing_storage_is_probed_and_not_left_behind() {
     let lab = Lab::empty();
     let doctor = lab.run("ce", &["doctor", "--json", "../new/storage"]);
     let findings = findings(&doctor.stdout);
@@ -182,7 +182,7 @@ fn an_operation_that_fails_is_reported_and_nothing_is_left_behind() {
 }
 
 #[test]
-fn an_interrupt_removes_what_was_made() {
+fn an_interrupt_removes_the_created_files() {
     let lab = Lab::empty();
     let (mut reader, mut writer) = std::io::pipe().unwrap();
     // Into a pipe that is full: the program waits while it tells of its first probe.

@@ -291,12 +291,12 @@ fn execute_all(need_programs: bool) {
 }
 
 #[test]
-fn every_block_prints_what_it_says() {
+fn every_console_block_prints_the_shown_output() {
     execute_all(false);
 }
 
 #[test]
-fn every_block_that_needs_programs_prints_what_it_says() {
+fn every_console_block_that_needs_programs_prints_the_shown_output() {
     execute_all(true);
 }
 

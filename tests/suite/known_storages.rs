@@ -169,7 +169,7 @@ fn a_storage_behind_a_link_is_known_by_the_link_too() {
 }
 
 #[test]
-fn work_trees_share_what_is_known_and_clones_do_not() {
+fn work_trees_share_the_known_storages_and_clones_do_not() {
     let lab = used("kept");
     lab.git("task", &["worktree", "add", "-q", "../linked"]);
     lab.git("", &["clone", "-q", "task", "clone"]);

@@ -57,7 +57,7 @@ fn output(lab: &Lab) -> String {
 }
 
 #[test]
-fn a_terminal_shows_no_letter_that_misleads() {
+fn a_terminal_shows_no_misleading_characters() {
     let lab = lab();
     let file = format!("../data/{}", name());
     let given = ["../storage", "../data/x", &file];
@@ -124,7 +124,7 @@ fn the_points_of_jobs_are_data_too() {
 }
 
 #[test]
-fn the_progress_shows_no_letter_that_misleads() {
+fn the_progress_shows_no_misleading_characters() {
     let wait = r#"exec 3>"$LAB_MEET"; echo here >&3; cat "$LAB_WAIT"; cat "$1" >"$2""#;
     let lab = Lab::task("Inputs: 'x'\n(add (wait INPUT('x'))[0] INPUT('x'))[0]")
         .computation("wait", "a", "b", wait)

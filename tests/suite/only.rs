@@ -86,7 +86,7 @@ fn inputs_whose_texts_are_in_values_are_needed_with_any_call() {
 }
 
 #[test]
-fn several_calls_are_asked_for_and_some_points() {
+fn several_calls_and_some_points_are_requested_together() {
     let lab = lab();
     let ran = run(&lab, &["-q", "--only", "PRODUCTS", "--only", "left"]).exit(0);
     assert_eq!(ran.lines().len(), 2, "{}", ran.stdout);

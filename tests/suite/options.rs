@@ -316,7 +316,7 @@ fn outside_of_a_repository_each_command_says_so() {
 }
 
 #[test]
-fn quiet_commands_print_only_what_is_wrong() {
+fn quiet_commands_print_only_problems() {
     let lab = shared::lab();
     shared::evaluate(&lab, "storage").exit(0);
     let silent = |ran: Ran<'_>| {

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn an_audit_retries_only_what_another_run_has_disturbed() {
+    fn an_audit_retries_only_calls_disturbed_by_another_run() {
         let mut policy = RetryPolicy::of_audit();
         assert_eq!([lost(), failed(CallError::Within)].map(|end| policy.allows(&end)), [false; 2]);
         let exports = (0..100).take_while(|_| policy.allows_new_export()).count();

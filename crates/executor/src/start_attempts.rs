@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn an_attempt_waits_for_the_end_of_what_runs() {
+    fn an_attempt_waits_for_the_end_of_running_executions() {
         let attempts = StartAttempts::with_patience(Duration::ZERO);
         let (tries, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let running = attempts.running();

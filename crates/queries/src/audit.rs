@@ -671,7 +671,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_is_as_large_as_asked_for_and_the_same_for_a_seed() {
+    fn a_sample_has_the_requested_size_and_is_determined_by_the_seed() {
         let names: Vec<String> = (0..1000).map(|n| format!("c_add/{n}")).collect();
         let reversed: Vec<String> = names.iter().rev().cloned().collect();
         let tenth = AuditSample::Share(0.1);

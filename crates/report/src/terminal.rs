@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_without_a_width_are_whole() {
+    fn lines_are_not_cut_without_a_width() {
         let rows = rows(&[&["a", &"b".repeat(500)]]);
         assert!(fitted(&rows, &[]).map(|line| line.len()).eq([503]));
     }

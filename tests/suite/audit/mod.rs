@@ -227,7 +227,7 @@ fn json_has_an_object_for_each_call_and_one_at_the_end() {
 }
 
 #[test]
-fn workers_audit_what_a_run_asks_for_and_answer_with_the_verdict() {
+fn workers_audit_requested_calls_and_answer_with_the_verdict() {
     let lab = recorded();
     let before = published(&lab);
     salt(&lab, "salt\n");

@@ -115,7 +115,7 @@ fn the_directory_behind_a_literal_stays() {
 
 /// The quick look at a job, at another commit.
 #[test]
-fn a_job_at_a_commit_notices_what_was_changed() {
+fn a_job_at_a_commit_notices_changed_directories() {
     let lab = super::made_by(r#"cp "$1" "$2/f""#).commit();
     lab.ce_run(&[]).exit(0).called(vec!["make"]);
     let lab = lab.file("computations/make/exec", "#!/bin/sh\nexit 1\n").commit_again();

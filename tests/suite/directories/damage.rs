@@ -15,7 +15,7 @@ fn evaluated() -> Lab {
 }
 
 #[test]
-fn verification_names_what_differs() {
+fn verification_names_the_differing_entries() {
     let lab = evaluated();
     let dir = output(&lab);
     within(&dir, |dir| {

@@ -73,7 +73,7 @@ fn an_empty_table_and_one_without_values_have_summaries() {
 }
 
 #[test]
-fn names_of_groups_come_back_as_they_are() {
+fn names_of_groups_are_kept_unchanged() {
     for name in [r#""a \"b\" 'c' \\d""#, r#""line\nline\t""#, "\"Größe 大\"", r#""\ud800""#, "null"]
     {
         let table = format!("{{\"größe\":{name},\"v\":1}}\n");

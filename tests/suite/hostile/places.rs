@@ -136,7 +136,7 @@ fn restock(lab: &Lab) {
 }
 
 #[test]
-fn a_link_in_the_place_of_a_directory_is_reported_with_what_to_try() {
+fn a_link_in_the_place_of_a_directory_is_reported_with_advice() {
     let lab = furnished();
     fs::rename(lab.path("storage/c_mul"), lab.path("elsewhere")).unwrap();
     symlink(lab.path("elsewhere"), lab.path("storage/c_mul")).unwrap();

@@ -122,7 +122,7 @@ fn the_network_can_be_granted() {
 }
 
 #[test]
-fn a_call_finds_nothing_of_the_one_before() {
+fn a_call_finds_no_files_of_the_one_before() {
     let script = r#"ls -A /tmp "$HOME" /dev/shm /outputs >"$2"
         for place in /tmp "$HOME" /dev/shm /outputs; do echo mine >"$place/extra"; done; cat "$1" >>"$2""#;
     let Some(lab) = lab("", script) else { return };
@@ -135,7 +135,7 @@ fn a_call_finds_nothing_of_the_one_before() {
 }
 
 #[test]
-fn a_call_finds_nothing_of_the_one_before_in_the_same_run() {
+fn a_call_finds_no_files_of_the_one_before_in_the_same_run() {
     let script = r#"cat "$1" >"$2"; ls -A /tmp /outputs >>"$2"
         mkdir /tmp/left /outputs/left; echo mine >/tmp/extra; echo mine >/outputs/extra"#;
     let text = "Inputs: 'x'\n(look (look INPUT('x'))[0])[0]";

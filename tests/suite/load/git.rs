@@ -81,7 +81,7 @@ fn a_repository_may_be_packed_at_no_branch_linked_cloned_or_shallow() {
 }
 
 #[test]
-fn a_clone_with_submodules_finds_what_was_computed_elsewhere() {
+fn a_clone_with_submodules_reuses_results_computed_elsewhere() {
     let lab = evaluated(Library::Submodule);
     // The library is where `.gitmodules` says, beside the task.
     git(&lab.path(""), &["clone", "-q", "task/computations", "computations"]);

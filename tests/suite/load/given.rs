@@ -8,7 +8,7 @@ use compeval::{load, session};
 use crate::lab::Lab;
 
 #[test]
-fn an_input_that_is_not_given_is_reported_with_what_to_try() {
+fn a_missing_input_is_reported_with_advice() {
     let bind = |lab: &Lab, given| {
         let task = load::task(&lab.path("task"), Uncommitted::Refuse, None).unwrap().task;
         let trees = Trees::new(&lab.path("task"));

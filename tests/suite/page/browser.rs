@@ -112,7 +112,7 @@ fn outputs_lead_back_to_inputs_and_nothing_is_cut_off() {
 }
 
 #[test]
-fn a_page_says_who_has_executed_what_on_which_kinds_of_hosts() {
+fn a_page_names_the_executors_of_calls_and_their_kinds_of_hosts() {
     let lab = shared::lab();
     let Some(mut page) = Chromium::start() else { return };
     shared::evaluate(&lab, "storage").exit(0);

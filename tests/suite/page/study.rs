@@ -156,7 +156,7 @@ echo "0.0$((base * 10 + replicate % 5 * 3))" >"$5""#;
 }
 
 #[test]
-fn the_version_is_the_commit_and_the_last_one_that_changed_the_study() {
+fn the_version_names_the_commit_and_the_last_change_of_the_study() {
     let lab = Lab::empty()
         .file("sub/workflow.ce", "# Why?\nInputs: x\n\n(same x)\n")
         .file("sub/computations/same.sh", "#!/bin/sh\n#CE inputs x\n#CE outputs y\ncp $1 $2\n")

@@ -23,7 +23,7 @@ fn product(lab: &Lab) -> String {
 }
 
 #[test]
-fn a_call_is_computed_again_and_what_was_there_goes_aside() {
+fn a_call_is_computed_again_and_its_old_outputs_go_aside() {
     let lab = lab();
     let product = product(&lab);
     let (_, inputs) = product.rsplit_once('/').unwrap();
@@ -48,7 +48,7 @@ fn a_call_is_computed_again_and_what_was_there_goes_aside() {
 }
 
 #[test]
-fn a_forced_call_that_fails_leaves_what_was_there() {
+fn a_failing_forced_call_leaves_the_old_outputs() {
     let lab = lab();
     let product = product(&lab);
     fs::remove_file(lab.path("count")).unwrap();

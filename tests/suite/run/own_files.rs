@@ -151,7 +151,7 @@ fn a_default_that_is_added_changed_or_removed_is_noticed() {
 }
 
 #[test]
-fn a_file_that_no_commit_has_is_told() {
+fn a_file_without_a_commit_is_reported() {
     let wrong = [
         ("out", "leads out of the repository"),
         ("untracked", "has uncommitted changes"),

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_killed_with_what_it_has_started() {
+    fn a_program_is_killed_with_its_child_processes() {
         let dir = tempfile::tempdir().unwrap();
         let fifo = dir.path().join("fifo");
         assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_not_started() {
+    fn a_missing_program_is_not_started() {
         let end = run_limited(&mut Command::new("/nowhere/sbatch"), b"", LONG, || false);
         assert!(matches!(end, Err(CommandFailure::NotStarted(_))));
     }

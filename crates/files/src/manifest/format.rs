@@ -601,7 +601,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_is_a_file_or_the_manifest_of_what_is_below() {
+    fn a_member_is_a_file_or_the_manifest_of_a_directory() {
         let whole = with_empty_files(
             "file EMPTY a\nfile EMPTY a.b\ndir b/none\nfile EMPTY b/x\nlink ../b/x\tc/up\n\
              link b\tlink\nlink loop\tloop\n",

@@ -421,7 +421,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_could_not_be_read_back_is_quoted() {
+    fn only_text_that_could_not_be_read_back_is_quoted() {
         for plain in ["add", "a-b", "it's", "f[0]", "a:b", "a#1", "\"a\"", "計算", "INPUT"] {
             assert_eq!(BareName(plain).to_string(), plain);
         }

@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_changes_come_first_if_asked_for() {
+    fn the_largest_changes_come_first_on_request() {
         let values = |value: f64| (0..6).map(move |at| value + f64::from(at) / 1000.0);
         let rows = |name: &str, value| {
             values(value).map(|value| format!("{name},{value:.6}\n")).collect::<String>()

@@ -492,7 +492,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sample_is_about_as_large_as_asked_for_and_the_same_all_day() {
+    fn a_sample_has_about_the_requested_size_and_is_the_same_all_day() {
         let count = |percent, day: &str| {
             let sample = Sample { percent, day: day.to_owned() };
             (0..1000).filter(|n| sample.has(&format!("c_add/{n}"))).collect::<Vec<_>>()

@@ -603,7 +603,7 @@ mod tests {
     }
 
     #[test]
-    fn over_a_network_what_is_announced_is_listed_again() {
+    fn over_a_network_directories_of_announced_names_are_listed_again() {
         let (_dir, storage, value) = behind(true);
         let is_there = || storage.values().is_published(OUTPUT, &value).unwrap();
         assert!(is_there());

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn over_a_network_what_a_run_has_announced_is_read_as_a_whole_or_not_at_all() {
+    fn over_a_network_an_announcement_is_read_as_a_whole_or_not_at_all() {
         LATE.into_iter().for_each(announcements_are_read_as_a_whole);
     }
 

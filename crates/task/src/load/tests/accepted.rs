@@ -112,7 +112,7 @@ fn a_computation_has_no_inputs() {
 }
 
 #[test]
-fn files_that_nothing_reads_are_told() {
+fn unread_files_are_reported() {
     TestTask::base()
         .file("workflow/notes", "")
         .file("workflow/inputs/README", "")

@@ -195,7 +195,7 @@ fn access_names_inputs_that_there_are() {
 }
 
 #[test]
-fn resources_that_are_right_tell_nothing() {
+fn valid_resources_have_no_problems() {
     TestTask::base()
         .file(
             "workflow/resources",

@@ -40,7 +40,7 @@ fn longest_part(message: &str) -> Option<&str> {
 }
 
 #[test]
-fn each_message_is_told_by_a_test() {
+fn each_message_is_checked_by_a_test() {
     let parts = PROBLEMS.split("#[error(").skip(1).filter_map(longest_part);
     let untold = parts.filter(|part| !TESTS.iter().any(|test| test.contains(part)));
     assert_eq!(untold.collect::<Vec<_>>(), ELSEWHERE);

@@ -18,7 +18,7 @@ fn a_kind_is_one_of_the_known_words() {
 }
 
 #[test]
-fn a_wrong_kind_hides_nothing_of_what_is_wrong_below() {
+fn a_wrong_kind_does_not_hide_problems_below() {
     TestTask::base()
         .file("workflow/kind", "compuation\n")
         .file("workflow/inputs/01-x/value", "z\n")
@@ -294,7 +294,7 @@ fn a_slice_chooses_something() {
 }
 
 #[test]
-fn a_wrong_line_of_a_slice_hides_nothing_of_what_is_wrong_in_others() {
+fn a_wrong_line_of_a_slice_does_not_hide_problems_of_other_lines() {
     sliced("uno\n02\n").tells(
         "workflow/outputs:1: \"uno\" is not an output: there are one, two\n\
          workflow/outputs:2: take1 has 2 outputs, so there is no 02\n\
@@ -311,7 +311,7 @@ fn a_slice_has_at_most_100_outputs() {
 }
 
 #[test]
-fn a_name_that_no_output_has_is_told_with_the_names() {
+fn an_unknown_name_of_an_output_is_reported_with_the_existing_names() {
     let task = TestTask::empty().file("inputs", "x\n");
     task.call("", "divmod", &["x", "x"]).file("workflow/outputs", "quotent\n").tells(
         "workflow/outputs:1: \"quotent\" is not an output: there are quotient, remainder\n\
@@ -329,7 +329,7 @@ fn a_name_of_several_outputs_chooses_none() {
 }
 
 #[test]
-fn a_wrong_name_of_an_output_is_told_once_below_a_sweep() {
+fn a_wrong_name_of_an_output_is_reported_once_below_a_sweep() {
     TestTask::sweep("", &[("factors/00-a", "1\n"), ("outputs", "rows\n")])
         .call("inputs/00-body/", "divmod", &["a", "a"])
         .file("workflow/inputs/00-body/outputs", "rest\nnone\n")

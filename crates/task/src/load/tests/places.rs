@@ -35,7 +35,7 @@ fn each_directory_says_which_inputs_it_fills() {
 }
 
 #[test]
-fn a_range_is_as_wide_as_what_fills_it() {
+fn a_range_is_as_wide_as_the_outputs_that_fill_it() {
     task()
         .node("", "computation", "take3")
         .call("inputs/00_02-take1/", "take1", &["x"])

@@ -72,7 +72,7 @@ fn a_computation_with_a_problem_is_reported_once() {
 }
 
 #[test]
-fn some_point_is_left() {
+fn at_least_one_point_is_left() {
     over("add\n").file("workflow/exclude.tsv", "op\nadd\n").tells(
         "workflow/inputs/00-body/value: all points are excluded, so the name stands for no computation\n\
          try: leave out fewer points in exclude.tsv and where",
@@ -176,7 +176,7 @@ fn braces_that_name_nothing_are_part_of_the_name() {
 }
 
 #[test]
-fn a_text_has_what_all_computations_have_in_common() {
+fn a_node_of_a_text_has_the_signature_that_its_computations_share() {
     let sweep = |levels: &str, body: &str| {
         let text = format!("Inputs: x, y\nSWEEP({body} :over op {levels} :columns '00 value')");
         TestTask::text(&text).computation("max", "a b", "sum")

@@ -288,7 +288,7 @@ fn a_name_is_bound_once_on_a_way() {
 }
 
 #[test]
-fn a_name_that_nothing_binds_is_told_with_the_nearest() {
+fn an_unbound_name_is_reported_with_the_nearest_one() {
     TestTask::sweep("", &[("factors/00-threads", "1")])
         .call("inputs/00-body/", "mul", &["threads", "thread"])
         .tells(
@@ -576,7 +576,7 @@ fn a_name_that_is_listed_is_not_a_factor() {
 }
 
 #[test]
-fn levels_that_look_like_one_number_are_told() {
+fn levels_that_look_like_one_number_are_reported() {
     TestTask::sweep("", &[("factors/00-a", "1\n1.0\n2\n")])
         .call("inputs/00-body/", "add", &["a", "a"])
         .tells(
@@ -592,7 +592,7 @@ fn asking(files: &[(&str, &str)], reads: &str, asks: &str) -> TestTask {
 }
 
 #[test]
-fn to_ask_for_a_factor_is_not_to_read_it() {
+fn using_a_factor_in_resources_does_not_count_as_reading_it() {
     let factors = [("factors/00-n", "1\n2\n"), ("factors/01-threads", "1\n2\n")];
     asking(&factors, "n", "cpus {threads}\n").tells(
         "workflow/factors/01-threads: the body does not read threads\n\

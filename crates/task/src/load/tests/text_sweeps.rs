@@ -183,7 +183,7 @@ fn a_sweep_has_the_parts_that_there_are() {
 }
 
 #[test]
-fn a_body_reads_what_is_bound() {
+fn a_body_reads_only_bound_names() {
     tell(&[
         (
             "SWEEP((add x m) :over n 1 2)",

@@ -307,7 +307,7 @@ fn a_slice_has_outputs_that_there_are() {
 }
 
 #[test]
-fn a_slice_of_a_definition_chooses_of_what_it_passes_up() {
+fn a_slice_of_a_definition_chooses_among_its_outputs() {
     tell(&[
         (
             "parts = (divmod x y)[00, 01]\n(add parts[quotient] x)",
@@ -477,7 +477,7 @@ fn several_expressions_in_each_other_have_at_most_100_values() {
 }
 
 #[test]
-fn a_definition_that_nothing_needs_is_told() {
+fn an_unused_definition_is_reported() {
     tell(&[(
         "unused = (f z)\n(add x y)",
         "warning: workflow.ce:2: nothing needs \"unused\", which is defined here; the names in it are not checked\n\

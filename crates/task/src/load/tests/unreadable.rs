@@ -3,12 +3,12 @@
 use super::TestTask;
 
 #[test]
-fn a_task_that_is_right_tells_nothing() {
+fn a_valid_task_has_no_problems() {
     TestTask::base().tells("");
 }
 
 #[test]
-fn missing_files_are_told_at_once() {
+fn missing_files_are_reported_at_once() {
     let task = TestTask::base().without("inputs").without("workflow/inputs/01-x/kind");
     task.without("workflow/inputs/01-x/value").tells(
         "inputs: does not exist\n\
@@ -28,7 +28,7 @@ fn missing_files_are_told_at_once() {
 }
 
 #[test]
-fn missing_files_of_computations_are_told_at_once() {
+fn missing_files_of_computations_are_reported_at_once() {
     let task = TestTask::base().without("computations/add/inputs");
     let task = task.without("computations/add/outputs").without("computations/mul/exec");
     task.tells(
