@@ -138,7 +138,7 @@ fn load_a_commit(bencher: Bencher<'_, '_>, calls: usize) {
 fn load_from_the_cache(bencher: Bencher<'_, '_>, calls: usize) {
     let World { directory, .. } = World::with_calls(calls);
     let cache = Cache::at(place().join("cache"));
-    // What has just been written is racy.
+    // A file that has just been written is racy.
     std::thread::sleep(std::time::Duration::from_secs(2));
     let load = || load::task(directory, Uncommitted::Refuse, Some(&cache)).unwrap();
     load();
@@ -213,7 +213,7 @@ fn hash_and_copy(bencher: Bencher<'_, '_>) {
     bencher.bench_values(|storage| storage.inputs().store(&file.into()).unwrap());
 }
 
-/// What the generated computation does, without a process.
+/// The action of the generated computation, without a process.
 fn concatenate(invocation: &Invocation) -> i32 {
     let read = |input: &InputFile| fs::read(&input.file.path).unwrap();
     let contents: Vec<u8> = invocation.inputs.iter().flat_map(read).collect();

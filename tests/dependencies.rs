@@ -39,7 +39,7 @@ fn tree(arguments: &[&str], format: &str) -> BTreeSet<String> {
     let output = cargo.args(arguments).current_dir(root()).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).unwrap();
-    // A crate that was shown before is marked, and shown without what it depends on.
+    // A crate that was shown before is marked, and shown without its dependencies.
     let lines = text.lines().filter(|line| !line.is_empty() && !line.ends_with(" (*)"));
     lines.map(str::to_owned).collect()
 }

@@ -9,7 +9,7 @@ use libfuzzer_sys::fuzz_target;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// What is accepted reads as it is written.
+/// Accepted text reads as it is written.
 fn check<T: DeserializeOwned + Serialize + PartialEq + Debug>(text: &[u8]) {
     if let Ok(record) = serde_json::from_slice::<T>(text) {
         let text = serde_json::to_vec_pretty(&record).unwrap();

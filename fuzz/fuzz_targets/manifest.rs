@@ -1,4 +1,4 @@
-//! Manifests: what is accepted stays inside, and is written as it was read.
+//! Manifests: an accepted one stays inside its directory, and is written as it was read.
 #![no_main]
 
 use std::ffi::OsStr;

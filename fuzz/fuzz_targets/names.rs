@@ -1,4 +1,4 @@
-//! Names, ids and slices: what is accepted stays inside, and reads as it was written.
+//! Names, ids and slices: accepted ones stay inside, and read as they were written.
 #![no_main]
 
 use std::path::{Component, Path};

@@ -1,5 +1,5 @@
-//! Records: whatever stands in the place of one, all programs end well, the right result or none is
-//! found, and what is accepted reads as it is written.
+//! Records: whatever stands in the place of one, all programs end well, the right result or none is found, and an accepted
+//! record reads as it is written.
 //!
 //! The first byte says whose place it is, the rest is what stands there.
 #![no_main]

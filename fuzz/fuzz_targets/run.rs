@@ -1,8 +1,7 @@
-//! Names of runs, in leases and as names of private directories: nothing outside is looked at or
-//! touched, and whoever wants the lease of a dead run gets it.
+//! Names of runs, in leases and as names of private directories: nothing outside is looked at or touched, and a run that
+//! wants the lease of a dead run gets it.
 //!
-//! The data is `LEASE|DIRECTORY|BEAT`: what a lease says, the name of a private directory, and what
-//! its file `beat` says.
+//! The data is `LEASE|DIRECTORY|BEAT`: the text of a lease, the name of a private directory, and what its file `beat` says.
 #![no_main]
 
 use std::ffi::OsStr;

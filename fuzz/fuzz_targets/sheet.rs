@@ -35,7 +35,7 @@ fuzz_target!(|data: (&[u8], &[u8])| {
     let inputs = ["a", "b", "c"].map(str::to_owned);
     let defaults = [("a".to_owned(), Ok("1".to_owned()))].into();
     if let Ok(points) = Parameters::read(sheet, &inputs).and_then(|it| it.points(&defaults)) {
-        // What is written of them is the same points again.
+        // Their printed form is read as the same points.
         let text = written(&points);
         let again = Parameters::read(&text, &inputs).and_then(|it| it.points(&defaults));
         assert_eq!(again.unwrap(), points);

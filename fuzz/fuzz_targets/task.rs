@@ -1,4 +1,4 @@
-//! The files of a task: whatever stands in them, the task is refused or is what a task must be.
+//! The files of a task: for any contents, the task is refused or valid.
 #![no_main]
 
 use std::fs;
@@ -135,7 +135,7 @@ fn leaf(path: &Path, kind: &str, value: &str) {
 
 impl Place<'_> {
     fn make(&self, path: &Path, task: &Path) {
-        // What is there already has the name first.
+        // Existing files keep the name.
         if path.symlink_metadata().is_ok() || path.as_os_str().len() > 2000 {
             return;
         }

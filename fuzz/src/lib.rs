@@ -1,5 +1,5 @@
-//! What the targets share: a directory in memory, with a storage that is made anew each time and
-//! files beside it that nobody may touch.
+//! Code that the targets share: a directory in memory, with a storage that is made anew each time and files beside it that
+//! nobody may touch.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -34,7 +34,7 @@ fn project(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name)
 }
 
-/// All files and links below a directory, and what they contain, but for what has these names.
+/// All files and links below a directory with their contents, without these names.
 fn files(dir: &Path, but: &[&str]) -> Files {
     let entries = walkdir::WalkDir::new(dir).into_iter();
     let entries = entries.filter_entry(|entry| !but.iter().any(|name| entry.file_name() == *name));
@@ -93,7 +93,7 @@ impl Ground {
         storage
     }
 
-    /// What is there beside storage and task.
+    /// The files beside storage and task.
     fn look(&self) -> Files {
         files(self.root.path(), &["storage", "task"])
     }
@@ -133,7 +133,7 @@ pub fn computation() -> Computation {
     }
 }
 
-/// What the inputs of that call contain.
+/// The contents of the inputs of that call.
 pub fn inputs() -> [Digest; 2] {
     [Digest::hash_bytes(b"17\n"), Digest::hash_bytes(b"5\n")]
 }

@@ -135,7 +135,7 @@ fn parameters_pass_from_step_to_step_as_in_benmet() {
         let expected = json!({"a": {"shared": "a", "size": 20, "33": 33}, "c": {"from": "b", "line": "x=y", "shared": "a", "where": null}});
         assert_eq!(out, expected);
 
-        // Each result has what the step wrote, in its place in the workspace, and nothing else.
+        // Each result has the files that the step wrote, in their places in the workspace, and nothing else.
         let last = lab
             .storage()
             .into_iter()

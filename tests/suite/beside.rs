@@ -1,4 +1,4 @@
-//! Collections beside runs: what a run has found stays where it is, at every moment, and a run that begins waits until
+//! Collections beside runs: results that a run has found stay in place at every moment, and a run that begins waits until
 //! nothing is taken away.
 //!
 //! A longer form starts more runs: `CE_STARTS=300 cargo test --test suite beside`.
@@ -357,7 +357,8 @@ fn step() -> usize {
     if std::env::var_os("CE_STARTS").is_some() { 1 } else { 9 }
 }
 
-/// Stops a push at some operations, and does something then: what the repository has is whole, and a result that it lacks is named.
+/// Stops a push at some operations, and does something then: the repository has whole results, and a missing result is
+/// named.
 #[cfg(debug_assertions)]
 fn pushes_all_or_nothing(lab: &Lab, act: &dyn Fn()) {
     use super::shared::{pull, repository};

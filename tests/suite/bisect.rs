@@ -157,7 +157,7 @@ fn oracle(lab: &Lab, dir: &str, mul: &str, last: usize) -> Vec<usize> {
     numbers
 }
 
-/// The repository of the task, without what it remembers of its storages.
+/// The repository of the task, without its list of storages.
 fn files_of_task(lab: &Lab) -> Vec<String> {
     let text = snapshot(&lab.path("task"));
     let is_memory = |line: &str| line.ends_with(" .git") || line.contains(" .git/compeval");

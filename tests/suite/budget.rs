@@ -1,10 +1,10 @@
 //! The budget of a call in system calls, so that a change that adds one to each call is seen.
 //!
-//! `strace` counts what the program does, with its threads and launchers: each process until it becomes a computation. Two sizes of
-//! the same task are evaluated, and the difference is divided by the difference of their calls, so that what happens once does not count. The
-//! calls are a chain, so that there is one at a time. System calls that only wait, and those that report, are not counted: their
-//! number depends on when threads get their turns. Nor are those that close something as the last action of a thread: the program
-//! may end before.
+//! `strace` counts the system calls of the program, with its threads and launchers: each process until it becomes a
+//! computation. Two sizes of the same task are evaluated, and the difference is divided by the difference of their calls,
+//! so that what happens once does not count. The calls are a chain, so that there is one at a time. System calls that only
+//! wait, and those that report, are not counted: their number depends on when threads get their turns. Nor are those that
+//! close something as the last action of a thread: the program may end before.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -73,7 +73,8 @@ const fn class(name: &'static str, budget: [u32; WAYS.len()], calls: &'static st
 /// its log are new ones, so nothing of the one before it can be seen there: 5 removals, a change, and 4 more mounts. Each mount of it
 /// is kept apart from the host's, which is another 5 calls.
 ///
-/// What a call makes is in a private directory until it is sealed: a rename, and an `ioctl` and a change for each output.
+/// The outputs of a call are in a private directory until they are sealed: a rename, and an `ioctl` and a change for each
+/// output.
 #[rustfmt::skip]
 const CLASSES: [Class; 14] = [
     class("opens",     [22, 27, 27, 1, 10, 0, 0, 0], "open openat openat2 creat"),
@@ -98,7 +99,7 @@ const CLASSES: [Class; 14] = [
 /// The programs as which this one is executed; every other program of a process is a computation.
 const OWN: [&str; 3] = ["/ce-run\"", "/ce\"", "\"/proc/self/exe\""];
 
-/// A chain of this number of calls, each of which adds to what it reads.
+/// A chain of this number of calls; each adds to its input.
 pub(crate) fn chain(calls: usize) -> Lab {
     let script = r#"read -r text <"$1"; echo "$text." >"$2""#;
     let mut lab =
@@ -146,7 +147,7 @@ fn reading(files: usize) -> Lab {
 /// `strace`, with a file for each process and thread.
 fn strace(trace: &Path) -> Vec<String> {
     let names = CLASSES.iter().flat_map(|class| class.calls.split_whitespace());
-    // Architectures differ in what they have.
+    // Architectures differ in their system calls.
     let names: Vec<String> = names.map(|name| format!("?{name}")).collect();
     let flags = ["strace", "-q", "-ff", "--seccomp-bpf", "-s0", "-o"].map(str::to_owned);
     let rest = [trace.display().to_string(), "-e".to_owned(), format!("trace={}", names.join(","))];
@@ -179,7 +180,7 @@ fn class_of(line: &str) -> Option<usize> {
     CLASSES.iter().position(|class| class.calls.split_whitespace().any(|known| known == name))
 }
 
-/// Evaluates the task, and counts what the program did, by class.
+/// Evaluates the task, and counts the system calls of the program, by class.
 fn count(lab: &Lab, options: &[&str]) -> [f64; CLASSES.len()] {
     let traces = lab.path("traces");
     fs::create_dir(&traces).unwrap();
@@ -206,7 +207,7 @@ fn count(lab: &Lab, options: &[&str]) -> [f64; CLASSES.len()] {
     counts
 }
 
-/// Compares what a call takes with its budget; tells whether it is kept, and what is taken.
+/// Compares the system calls of a call with its budget; returns whether it is kept, and the counts.
 fn compare(way: usize, labs: &[Lab; 2], options: &[&str]) -> (bool, String) {
     let sizes = if WAYS[way].ends_with("call") { SIZES } else { FILES };
     let [few, many] = [0, 1].map(|at| count(&labs[at], options));

@@ -1,4 +1,4 @@
-//! `ce cite`: what a paper needs to name a result.
+//! `ce cite`: citations of results for a paper.
 
 use compeval::digest::Digest;
 use serde_json::Value;

@@ -370,7 +370,7 @@ fn invalid_revisions_on_standard_input_are_named_with_their_lines() {
     lab.finish(&mut ce).exit(2).says("cannot be used with");
 }
 
-/// A file with what a command reads.
+/// A file with the input of a command.
 fn given(lab: &Lab, input: &str) -> File {
     let path = lab.path("data/given");
     fs::write(&path, input).unwrap();

@@ -111,7 +111,7 @@ impl Fixture {
         self.lab.path("STORAGE")
     }
 
-    /// Leaves in the storage what the first implementation would have: results, and nothing that tells of them.
+    /// Leaves in the storage only files that the first implementation would have made: results without records.
     fn forget_records(&self) {
         let storage = self.storage();
         let original: Vec<_> = self.original().into_iter().map(|(name, _)| name).collect();

@@ -1,4 +1,4 @@
-//! Completions: what a program answers to a shell, and what the script for Bash makes of it.
+//! Completions: the answers of a program to a shell, and their use by the script for Bash.
 
 use std::fs;
 use std::os::unix::process::CommandExt;

@@ -1,10 +1,10 @@
-//! Every console block of the documentation is executed, and prints what it says.
+//! Every console block of the documentation is executed, and prints the shown output.
 //!
-//! The blocks of a document are typed one after the other into one shell, in a copy of the
-//! examples that is a repository of its own. A block `console` has prompts, and what is printed; a block `bash` is there to be copied,
-//! and a block `text` that follows it has what it prints. `cargo run --` stands for the program; what
-//! else begins with `cargo` is what `.ci/run` executes. In what is printed, `...` stands for any
-//! lines, or in a line for any text, `[exit 3]` for a status other than zero, and one commit for another.
+//! The blocks of a document are typed one after the other into one shell, in a copy of the examples that is a repository of
+//! its own. A block `console` has prompts, and what is printed; a block `bash` is there to be copied, and a block `text`
+//! that follows it has what it prints. `cargo run --` stands for the program; what else begins with `cargo` is what
+//! `.ci/run` executes. In the output, `...` stands for any lines, or in a line for any text, `[exit 3]` for a status other
+//! than zero, and one commit for another.
 //!
 //! A command that needs a program that is not there is left out. What is different after it may be so because of that, and counts as
 //! left out, too.
@@ -20,7 +20,7 @@ use crate::examples::programs_of;
 use crate::lab::{copy, place};
 use crate::needs::{self, Lack};
 
-/// A command of a console block, and what it prints.
+/// A command of a console block, and its output.
 struct Step {
     command: String,
     expected: Vec<String>,
@@ -162,7 +162,7 @@ fn fits(expected: &str, printed: &str) -> bool {
     }
 }
 
-/// Makes a repository of what the documents use, and a directory with the programs.
+/// Makes a repository of the files that the documents use, and a directory with the programs.
 fn prepare(dir: &Path) {
     let (repository, bin) = (dir.join("compeval"), dir.join("bin"));
     fs::create_dir(&repository).unwrap();
@@ -198,7 +198,7 @@ fn git(dir: &Path, arguments: &[&str]) {
 struct Outcome {
     /// The differences.
     wrong: Vec<String>,
-    /// The missing requirements, for lack of which steps were left out.
+    /// The missing requirements that made steps be left out.
     lacks: BTreeSet<Lack>,
     left_out: Option<String>,
 }
@@ -226,7 +226,7 @@ fn leave_out(
     (all, first)
 }
 
-/// Executes the blocks of a document, in a copy of what is prepared.
+/// Executes the blocks of a document, in a copy of the prepared files.
 fn execute(document: &Path, prepared: &Path, ci: &str) -> Outcome {
     let mut wrong = Vec::new();
     let mut steps = steps(&fs::read_to_string(root().join(document)).unwrap());

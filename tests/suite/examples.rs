@@ -108,7 +108,7 @@ pub(crate) fn outputs<'a>(ran: &'a Ran<'_>) -> Vec<&'a str> {
     outputs.lines().map(str::trim).collect()
 }
 
-/// The files named at the end hold what is expected.
+/// The files named at the end hold the expected outputs.
 #[track_caller]
 pub(crate) fn gives_what_is_expected(lab: &Lab, example: &Path, ran: &Ran<'_>) {
     let (expected, outputs) = (example.join("expected"), outputs(ran));

@@ -26,7 +26,7 @@ const WIDE: usize = 1000;
 /// The end of an execution.
 type End = Result<Ended, ExecuteError>;
 
-/// An executor that holds what is submitted until another thread completes it, the latest first.
+/// An executor that holds submitted calls until another thread completes them, the latest first.
 struct Later {
     capacity: usize,
     held: Mutex<Held>,
@@ -178,7 +178,7 @@ fn wide() -> (Lab, World) {
     (lab, world)
 }
 
-/// A call, and another one that reads what it makes.
+/// A call, and another one that reads its output.
 fn pair() -> (Lab, World) {
     let lab = Lab::task("Inputs: 'x'\n(add (mul INPUT('x') INPUT('x'))[0] INPUT('x'))[0]").commit();
     let world = World::load(&lab);

@@ -87,7 +87,7 @@ fn a_disk_that_fails_once_at_any_operation_loses_nothing() {
     });
 }
 
-/// A refused operation is reported as what it is, with what to try, unless it can be done without.
+/// A refused operation is reported with its cause and advice, unless the run can do without it.
 #[test]
 fn a_storage_that_refuses_at_any_operation_loses_nothing() {
     let faults = [":EDQUOT", ":EACCES", ":ENAMETOOLONG", ":ESTALE", ":EROFS"];

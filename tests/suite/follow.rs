@@ -1,4 +1,4 @@
-//! `ce show --log` and `--follow`: what a call has printed, and prints while it is executed.
+//! `ce show --log` and `--follow`: the log of a call, also while it is executed.
 
 use std::fs;
 use std::io::Read;
@@ -21,7 +21,7 @@ fn lab() -> Lab {
         .commit()
 }
 
-/// A command whose call waits for the file; runs say every few milliseconds what they execute.
+/// A command whose call waits for the file; runs list their running calls every few milliseconds.
 fn waits(lab: &Lab, mut command: Command) -> Running {
     Running::start(command.env("LAB_GO", lab.path("go")).env("CE_SILENCE", "2"))
 }
@@ -32,7 +32,7 @@ fn show(lab: &Lab, arguments: &[&str]) -> Command {
     command
 }
 
-/// Waits until what a call prints can be read.
+/// Waits until the log of a call can be read.
 fn await_begin(lab: &Lab) {
     loop {
         let ran = lab.finish(&mut show(lab, &["--log", "../storage", CALL]));

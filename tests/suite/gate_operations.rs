@@ -1,4 +1,4 @@
-//! The gate of collections: what is recorded before it is closed, and what is done while it is closed.
+//! The gate of collections: records made before it is closed, and work done while it is closed.
 
 use rustix::process::Signal;
 
@@ -18,8 +18,8 @@ fn collection_at(lab: &Lab, at: usize) -> Option<Running> {
     running.comes_to_a_stop().then_some(running)
 }
 
-/// A run begins and ends while a collection stands still, after it has read what there is: what the run has found, and all
-/// that it has recorded, stays.
+/// A run begins and ends while a collection stands still, after it has read the storage: the results that the run has
+/// found, and all its records, stay.
 #[test]
 fn records_made_before_the_gate_closes_keep_the_results_they_name() {
     let lab = Lab::task(TASK).data("z", "917\n").commit();
@@ -54,7 +54,7 @@ fn has_leases(lab: &Lab) -> bool {
     lab.storage().iter().any(|name| name.contains("/running/"))
 }
 
-/// The same with the job that is collected: what it has recorded again stays, with its outputs under its own name.
+/// The same with the job that is collected: the new record stays, with its outputs under its own name.
 #[test]
 fn a_job_that_is_made_again_while_it_is_collected_stays() {
     let lab = Lab::task(TASK).commit();

@@ -44,7 +44,7 @@ pub(crate) fn history(random: &mut Random, commits: u32) -> String {
                 writeln!(text, "merge :{second}").unwrap();
             }
         }
-        // Half of them touch the directory; some of those make what was there before.
+        // Half of them touch the directory; some of those restore an earlier state.
         let (place, lines) = match random.below(4) {
             0 => ("lib/one/exec", random.below(3)),
             1 => ("lib/one/deep/more", random.below(2)),

@@ -1,6 +1,6 @@
-//! Golden files: what the programs print, kept under `tests/golden`.
+//! Golden files: the output of the programs, kept under `tests/golden`.
 //!
-//! `CE_BLESS=1 cargo test` accepts what is printed now; look at the difference before committing.
+//! `CE_BLESS=1 cargo test` accepts the current output; look at the difference before committing.
 
 use std::fs;
 use std::path::Path;

@@ -25,7 +25,7 @@ pub(crate) struct World {
     pub(crate) plan: Arc<Plan>,
     pub(crate) storage: PathBuf,
     pub(crate) inputs: Vec<InputSource>,
-    /// Whether what is written is flushed.
+    /// Whether written files are flushed.
     pub(crate) durability: Durability,
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn value(name: &str, number: usize, inputs: &[String]) -> String {
     format!("{hash:016x}")
 }
 
-/// Makes the outputs of an invocation; returns the computation, and what it was given.
+/// Makes the outputs of an invocation; returns the computation, and its inputs.
 pub(crate) fn execute(invocation: &Invocation) -> (String, Vec<String>) {
     let name = invocation.tree.path.file_name().unwrap().to_str().unwrap();
     let inputs: Vec<String> =

@@ -206,7 +206,7 @@ fn a_repository_with_an_older_storage_learns_about_it_at_the_next_write() {
     let text = fs::read_to_string(lab.path("kept/repositories/storage")).unwrap();
     let known = memory(&lab, "task");
     assert!(text.contains(known[0].split_once(' ').unwrap().0), "{text}");
-    // What is known already is not written again.
+    // A storage that is known already is not written again.
     let git = snapshot(&lab.path("task/.git"));
     run(&lab, &[]).exit(0);
     assert_eq!(snapshot(&lab.path("task/.git")), git);
@@ -280,7 +280,7 @@ fn a_pull_does_not_make_a_storage_that_is_gone() {
     lab.run("ce", &["pull", "--new-storage"]).exit(0).says("made a new storage at ../kept");
     lab.run("ce", &["pull"]).exit(0).shows("nothing is new");
     assert_eq!(memory(&lab, "task").len(), 2);
-    // What a pull has done is told, even if it cannot be remembered.
+    // The results of a pull are reported, even if the storage cannot be remembered.
     fs::write(lab.path("task/.git/compeval/storages"), "other\n").unwrap();
     let ran = lab.run("ce", &["pull", "../kept", "../results.git"]).exit(2);
     ran.shows("nothing is new").says("does not begin with the line");

@@ -198,7 +198,7 @@ impl Lab {
         self
     }
 
-    /// Commits what has changed since.
+    /// Commits later changes.
     pub(crate) fn commit_again(self) -> Self {
         repository::commit(&self.path("task"), LAB, "task\n");
         self

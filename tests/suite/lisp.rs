@@ -63,7 +63,7 @@ pub(crate) fn write(task: &Path, text: &Text) {
     edit::make(&task.join("workflow"), &layout).unwrap();
 }
 
-/// Gives each input a label that says what is read, and `again` where it was read before.
+/// Gives each input a label with the name of the node that is read, and `again` where it was read before.
 fn label(expression: &mut Expression) {
     let mut order = Vec::new();
     readings(expression, expression.root().unwrap(), &mut HashSet::new(), &mut order);

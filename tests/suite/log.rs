@@ -1,4 +1,4 @@
-//! Calls are listed by time, failures marked, and what was not executed or committed said to be so.
+//! Calls are listed by time; failures, calls that were not executed, and uncommitted ones are marked.
 
 use std::fs;
 
@@ -171,7 +171,7 @@ fn requested_resources_are_listed_beside_used_ones() {
     assert_eq!((&usage["computation"], &usage["resources"]), (&json!("mul"), &asked));
     assert!(usage["peak_bytes"].as_u64().unwrap() > 1000, "{usage}");
     assert!(usage["cpus"].is_number() && usage["seconds"].is_number(), "{usage}");
-    // It is what the records say.
+    // It agrees with the records.
     let call = json(&["-n", "1"]).remove(0);
     assert_eq!(call["resources"], asked);
     for field in ["peak_bytes", "seconds"] {
@@ -217,7 +217,7 @@ fn calls_are_listed_and_filtered() {
     let adds = log(&["--computation", "add"]);
     assert_eq!(adds.lines().count(), 3);
     assert!(!adds.contains("remarks"), "an empty column is left out: {adds}");
-    // Columns are as wide as what they show.
+    // Columns are as wide as their texts.
     let cut = "ce: the newest 2 of 6 calls are listed; without -n, all are\n";
     let newest: Vec<_> = says(&["-n", "2"], cut).lines().map(words).collect();
     assert_eq!(newest, all.lines().take(3).map(words).collect::<Vec<_>>());

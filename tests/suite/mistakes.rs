@@ -1,4 +1,4 @@
-//! Wrong arguments: each gets one error in plain words, which says what is wrong and what to write.
+//! Wrong arguments: each gets one error in plain words, with the mistake and the correct form.
 
 use crate::lab::Lab;
 use crate::program::{self, Ran};

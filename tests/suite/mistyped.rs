@@ -8,7 +8,7 @@ use crate::program::Ran;
 const SUM: &str = "Inputs: 'x', 'y'\n(add INPUT('x') INPUT('y'))[0]";
 const INPUTS: [&str; 2] = ["../data/x", "../data/y"];
 
-/// Every program that takes a storage, and what it is given before and after that.
+/// Every program that takes a storage, and its arguments before and after that.
 const PROGRAMS: [(&[&str], &[&str]); 15] = [
     (&["run", "--no-isolate"], &INPUTS),
     (&["run", "-n"], &INPUTS),

@@ -10,8 +10,8 @@ use super::lab::Lab;
 use super::needs;
 use super::program::Ran;
 
-/// Runs a program after a shell has mounted something over `../storage`, where nobody else sees it;
-/// `None` where that cannot be. Afterwards `storage/` holds what was there.
+/// Runs a program after a shell has mounted something over `../storage`, where nobody else sees it; `None` where that is
+/// impossible. Afterwards `storage/` has its earlier files.
 pub(crate) fn with<'a>(lab: &'a Lab, mount: &str, program: &Command) -> Option<Ran<'a>> {
     if !is_possible() {
         needs::lacks("user namespaces in which file systems can be mounted");

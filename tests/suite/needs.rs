@@ -47,7 +47,7 @@ const PROGRAMS: [(&str, &str); 26] = [
 /// The user that nobody has to be: a test that only root can do may be skipped even where all must run.
 pub(crate) const ROOT: &str = "root";
 
-/// Something that is not there: a program, or what the host does not allow.
+/// A missing requirement: a program, or an operation that the host does not allow.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Lack {
     what: String,

@@ -262,7 +262,7 @@ fn recorded_calls_are_audited_and_looked_into() {
         assert_eq!(ran.stdout, "exec\n85\n");
     };
     lab.run("ce", &["log", "../storage"]).exit(0).shows("a=17 b c=5");
-    // The storage has what it takes, if not the repository, and both are checked.
+    // The storage has the needed files, if not the repository, and both are checked.
     look(&lab, "task");
     look(&lab, "data");
     let export = lab.path("storage/trees").join(blob(&lab)).join("exec");
@@ -290,7 +290,7 @@ fn results_are_exported_pushed_and_pulled() {
     lab.run("ce", &["pull", "../other", "../results.git"]).exit(0).shows("2 calls");
     let name = call(&lab);
     for storage in ["../storage", "../other"] {
-        // A storage into which it was pulled does not know what it declares, and the repository does.
+        // A storage into which it was pulled does not know its declarations, and the repository does.
         let to = format!("../of-{}", &storage[3..]);
         lab.run("ce", &["export", storage, &name, &to]).exit(0).shows(&format!("{to}/product\n"));
     }
@@ -303,7 +303,7 @@ fn texts_and_completions_know_its_name() {
     check(&lab).exit(2).says("did you mean \"mul\"?");
     let lab = lab.one_text("Inputs: x, y\n(mul x y)\n");
     lab.to_directories().exit(0);
-    // Labels are what the file declares.
+    // Labels are the declared names of the file.
     assert!(lab.path("task/workflow/inputs/01-b c").is_dir());
     let words = ["--complete-word", "zsh", "init", "--directories", "--computation", ""];
     let ran = lab.run("ce", &words).exit(0);

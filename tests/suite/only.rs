@@ -1,4 +1,4 @@
-//! `ce run --only`: some calls, and what they need.
+//! `ce run --only`: some calls, and the calls that they need.
 
 use crate::lab::Lab;
 use crate::program::Ran;

@@ -1,4 +1,4 @@
-//! The programs, run with a cleared environment; what they print and how they end.
+//! The programs, run with a cleared environment; their output and their exit codes.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;

@@ -33,7 +33,7 @@ const KINDS: [(&str, &str, &str); 16] = [
     ("repository", "repositories/", "/repositories/"),
 ];
 
-/// A record: its kind, its name in the storage, and what it says.
+/// A record: its kind, its name in the storage, and its contents.
 struct Found {
     kind: &'static str,
     name: String,

@@ -33,7 +33,7 @@ struct Study {
     /// The number of texts that were made up.
     texts: usize,
     branches: usize,
-    /// What was done, to be printed when a test fails.
+    /// The steps so far, to be printed when a test fails.
     steps: Vec<String>,
     isolates: bool,
 }
@@ -327,7 +327,7 @@ impl Study {
                         let event: Value = serde_json::from_str(line).unwrap();
                         let outputs = event["outputs"].as_array().into_iter().flatten();
                         let known: Vec<_> = outputs.filter_map(|it| it["sha1"].as_str()).collect();
-                        // What is away is known, too: where it is needed, it is made again.
+                        // Results that are away are known, too: where they are needed, they are made again.
                         if event["event"] == "ended" && !known.is_empty() {
                             used.insert(format!(
                                 "{commit} {place} given {given}: call {} {} {known:?}",

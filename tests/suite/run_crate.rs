@@ -1,4 +1,4 @@
-//! `ce export --crate`: a job as a Provenance Run Crate, with what the user wants published and nothing else.
+//! `ce export --crate`: a job as a Provenance Run Crate, with only the facts that the user wants published.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -383,7 +383,7 @@ fn a_crate_with_a_secret_is_made_only_if_the_user_wants_that() {
         assert_eq!(lab.path("out").exists(), code == 0 && dir == "../out");
         ran.stderr
     };
-    // Neither what is not in the crate nor a part of a directory that is not.
+    // Neither a file outside of the crate nor a part of a directory outside of it.
     made(&[], "../small", 0);
     for (options, files) in [
         (&["--all"][..], &["c_leak/", "/a/y: it seems to hold a token of GitHub\n"][..]),

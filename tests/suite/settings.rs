@@ -214,7 +214,7 @@ fn trust_is_read_from_all_lines_and_outside_of_repositories() {
     assert!(config().signers().unwrap().unwrap().ends_with("task/keys/signers"));
     assert_eq!(config().require().unwrap().map(Into::into), Some(2_usize));
     assert_eq!(config().sign().unwrap(), Some(true));
-    // Without a repository, another repository's directory says what the user has configured.
+    // Without a repository, the user's configuration is read through another repository's directory.
     let outside = Config::around(&lab.path("data"), &lab.path("task")).unwrap();
     assert_eq!(outside.signers().unwrap().unwrap(), lab.path("data").join("keys/signers"));
     for (key, value, kind) in [

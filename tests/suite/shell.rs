@@ -47,7 +47,7 @@ fn a_command_sees_the_files_of_exec_and_leaves_nothing() {
         ran.stdout
     );
     assert!(lines.contains(&"01") && lines.contains(&"read-only") && ran.stderr.is_empty());
-    // The program itself does what it did, and a call that has succeeded is looked into like one that has failed.
+    // The program itself repeats its actions, and a call that has succeeded is opened like one that has failed.
     let exec = ["/computation/exec", "/inputs/00", "/inputs/01", "/outputs/00", "/outputs/01"];
     assert_eq!(look(&lab, &name, &exec).exit(3).stdout, "no luck\n");
     let script = "/computation/exec /inputs/00 /inputs/01 /outputs/00; cat /outputs/00; kill -9 $$";

@@ -147,7 +147,7 @@ fn every_command_reports_a_record_of_a_newer_format_and_leaves_it_alone() {
             assert_eq!(says, code == 5, "{program} with {name}: {code}\n{}", ran.stderr);
             code == 5
         });
-        // Each reads what it needs.
+        // Each reads its inputs.
         let expected: &[&str] = match name.split('/').collect::<Vec<_>>()[..] {
             [_, _, "failed", _] => &["log"],
             ["tinputs", "record", "09", _] => &["verify --repair", "show"],

@@ -1,4 +1,4 @@
-//! The examples with sweeps: what grows executes its own calls, and what is drawn again nothing else.
+//! The examples with sweeps: a grown sweep executes only its new calls, and a redrawn figure only its own call.
 
 use std::fs;
 

@@ -63,7 +63,7 @@ fn input_and_output_files_have_their_suffixes_everywhere() {
             let seen = lab.run("ce", &shell).exit(0).stdout;
             assert_eq!(seen, "00.txt.gz\n01.zarr\n02\nnotes\n");
         }
-        // A user who gets them as files of a study sees what they are.
+        // A user who gets them as files of a study sees their types.
         lab.run("ce", &["export", "../storage", &name, "../out"]).exit(0);
         assert!(lab.path("out/text.txt").is_file());
     }

@@ -1,4 +1,4 @@
-//! The task cache gives the same as loading, regardless of what was changed since.
+//! The task cache gives the same as loading, regardless of later changes.
 
 use std::fs::{self, File, Permissions};
 use std::io::Write;

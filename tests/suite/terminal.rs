@@ -1,4 +1,4 @@
-//! A program at a pseudo-terminal: what it shows there, and what is typed.
+//! A program at a pseudo-terminal: its display, and typed keys.
 
 use std::fs::File;
 use std::io::{PipeWriter, Read, Write, pipe};

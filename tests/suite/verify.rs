@@ -1,4 +1,4 @@
-//! Every damage is reported, nothing else is, and what is set aside is made again.
+//! Every damage is reported, nothing else is, and files that were set aside are made again.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Lines};

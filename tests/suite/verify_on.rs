@@ -23,7 +23,7 @@ const PRODUCT: &str = "c_mul/COMMIT/00/ad48103e4fc7_5d9474c0309b";
 const RECORD: &str = "c_mul/COMMIT/record/ad48103e4fc7_5d9474c0309b.json";
 const INPUT: &str = "tinputs/ad/48103e4fc7";
 
-/// Verifies, and asks to stop at an event; returns what was found, and where to go on.
+/// Verifies, and asks to stop at an event; returns the findings, and the record to go on from.
 fn verify(arith: &Arith, from: Option<String>, stop_at: usize) -> (Vec<String>, Option<String>) {
     let storage = Storage::existing(&arith.path("")).unwrap();
     let stop = AtomicBool::new(stop_at == 0);
@@ -84,7 +84,7 @@ fn endless() -> Arith {
     arith
 }
 
-/// Interrupts a verification that has told what it can; returns what it says then.
+/// Interrupts a verification that has printed its findings; returns its last messages.
 fn interrupted(arith: &Arith, options: &[&str], signal: Signal) -> (Fifo, i32, String) {
     let path = arith.path(&format!("../printed-{}", signal.as_raw()));
     let (printed, arguments) = (Fifo::new(&path), [&["verify"], options, &["results"]].concat());

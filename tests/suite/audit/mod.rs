@@ -1,4 +1,4 @@
-//! Audits: recorded calls are executed again and compared, what is found is evidence, and nothing that is published changes.
+//! Audits: recorded calls are executed again and compared, the findings are evidence, and no published result changes.
 
 mod choice;
 mod evidence;
@@ -46,7 +46,7 @@ fn output(record: &str) -> String {
     format!("../storage/{}", record.replacen("/record/", "/00/", 1).trim_end_matches(".json"))
 }
 
-/// The results of a lab, without what is in quarantine.
+/// The results of a lab, without quarantined files.
 fn published(lab: &Lab) -> BTreeMap<String, Vec<u8>> {
     let mut results = lab.results();
     results.retain(|name, _| !name.contains("/aside/"));

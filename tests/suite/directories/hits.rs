@@ -63,7 +63,7 @@ fn every_change_of_a_directory_is_noticed() {
     is_noticed("repository", &["-q"], |dir| fs::create_dir(dir.join(".git")).unwrap());
 }
 
-/// As for files: what has the size and the time that are recorded is not read.
+/// As for files: an entry with the recorded size and time is not read.
 #[test]
 fn a_file_with_its_recorded_size_and_time_is_found_by_verification_only() {
     let lab = evaluated();

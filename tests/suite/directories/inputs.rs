@@ -8,7 +8,7 @@ use super::{entries, is_sound, records, stored, values, within, write_over};
 use crate::lab::Lab;
 use crate::program::Ran;
 
-/// A computation that tells what is in two inputs, files or directories.
+/// A computation that lists the contents of two inputs, files or directories.
 const TELL: &str = r#"for i in "$1" "$2"; do
         [ -d "$i" ] && (cd "$i" && find . | LC_ALL=C sort && cat $(find . -type f | LC_ALL=C sort)) || cat "$i"
     done >"$3""#;

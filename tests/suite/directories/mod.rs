@@ -38,7 +38,7 @@ fn each_way(lab: impl Fn() -> Lab, test: impl Fn(Lab)) {
     }
 }
 
-/// A line for each entry of a directory, sorted by name: type, mode, name, and what is in it.
+/// A line for each entry of a directory, sorted by name: type, mode, name, and contents.
 fn entries(dir: &Path) -> Vec<String> {
     let entries = walkdir::WalkDir::new(dir).min_depth(1).sort_by_file_name();
     let line = |entry: walkdir::DirEntry| {
@@ -83,7 +83,7 @@ fn output(lab: &Lab) -> PathBuf {
     let lines = ran.lines();
     assert_eq!(lines.len(), 1, "{lines:?}");
     let path = lab.path("task").join(lines[0].replace("LAB", lab.path("").to_str().unwrap()));
-    // With the slash, `cp -r` copies what a link leads to.
+    // With the slash, `cp -r` copies the target of a link.
     assert_eq!(lines[0].ends_with('/'), path.is_dir());
     path.components().collect()
 }

@@ -209,7 +209,7 @@ fn a_directory_that_may_still_be_written_to_is_copied() {
     is_sound(&lab);
 }
 
-/// A user who asks to stop gets what has just been finished, as with files, and no failure.
+/// A user who asks to stop gets the call that has just ended, as with files, and no failure.
 #[test]
 fn a_call_that_ends_while_the_run_is_interrupted_has_not_failed() {
     for (output, script) in [("file", r#"echo 1 >"$2""#), ("tree/", r#"echo 1 >"$2/f""#)] {

@@ -113,7 +113,7 @@ fn a_failed_attempt_leaves_nothing_for_the_next() {
     is_sound(&lab);
 }
 
-/// Records and events say what is a directory, and nothing else changes.
+/// Records and events mark directories, and nothing else changes.
 #[test]
 fn records_and_events_tell_directories_apart() {
     let text = "Inputs: 'x', 'y'\n(add (count (make INPUT('x'))[0])[0] INPUT('y'))[0]";

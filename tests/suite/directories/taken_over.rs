@@ -87,7 +87,7 @@ fn a_damaged_original_is_made_again_once_for_all_links() {
     is_sound(&lab);
 }
 
-/// Without a repair, a run makes what it needs under its own name, in the place of the link.
+/// Without a repair, a run makes the needed directory under its own name, in the place of the link.
 #[test]
 fn a_damaged_original_is_not_taken_over() {
     let Some(lab) = evaluated() else { return };

@@ -40,7 +40,7 @@ fn record(lab: &Lab, of: &str, fields: &[(&str, &str)]) {
     }
 }
 
-/// Commits what was changed in a computation, and where that is in the task.
+/// Commits the changes of a computation, and the place of its repository in the task.
 fn commit(lab: &Lab, library: Library, name: &str, message: &str) {
     let task = lab.path("task");
     match library {
@@ -97,7 +97,7 @@ fn whys(lab: &Lab, options: &[&str]) -> Vec<String> {
     calls.iter().map(call).collect()
 }
 
-/// Runs git in the task; returns what it prints.
+/// Runs git in the task; returns its output.
 fn git(lab: &Lab, dir: &str, arguments: &[&str]) -> String {
     let mut git = Command::new("git");
     git.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path)));

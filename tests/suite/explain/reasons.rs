@@ -218,7 +218,7 @@ fn members_of_a_directory_that_differ_are_named() {
     fs::write(lab.path("data/tree/a"), "3\n").unwrap();
     let json = explain(&["--json"]).exit(3).stdout;
     assert!(json.contains(r#""members":["a was changed"]"#), "{json}");
-    // Nobody is to commit what is left beside an exec.
+    // Leftovers beside an exec are not meant to be committed.
     let lab = lab.file("computations/count/__pycache__/m.pyc", "left");
     lab.ce_run(&[]).exit(2).says("try: remove what other programs have left there");
     lab.file("computations/count/more", "x").ce_run(&[]).exit(2).says("git commit the others");

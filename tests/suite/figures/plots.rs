@@ -1,4 +1,4 @@
-//! Plots: what they say, of any table; and that they are the same everywhere.
+//! Plots: their texts, for any table; and that they are the same everywhere.
 
 use std::fmt::Write;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Summaries of tables: statistics, groups, and what is refused.
+//! Summaries of tables: statistics, groups, and refused inputs.
 
 use super::{makes, one_call, refuses};
 

@@ -20,7 +20,7 @@ use super::{git, items, line};
 use crate::generator::{Random, seeds};
 use crate::repository::{self, LAB};
 
-/// Attributes that change what a checkout or an archive has.
+/// Attributes that change the files of a checkout or an archive.
 const ATTRIBUTES: &str = "* export-ignore\n*.x text eol=crlf ident\nb* export-subst filter=none\n";
 
 /// Makes commits in all three repositories.

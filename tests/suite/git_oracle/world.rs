@@ -1,4 +1,4 @@
-//! A repository with a submodule that has a submodule, all of which change at random.
+//! A repository with a submodule that has a submodule; all change at random.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -14,7 +14,7 @@ use crate::generator::Random;
 /// The places of the submodule, which depend on the commit.
 const PLACES: [&str; 3] = ["sub", "lib/sub", "a b/sub"];
 
-/// Names of files, some of which are below each other.
+/// Names of files; some are below each other.
 const NAMES: [&[u8]; 14] = [
     b"a",
     b"b c",
@@ -147,7 +147,7 @@ pub(super) fn edit(dir: &Path, random: &mut Random) {
     }
 }
 
-/// Takes away what has a path, and what is no directory on the way to it.
+/// Removes the entry at a path, and entries on the way to it that are not directories.
 fn make_room(top: &Path, path: &Path) {
     for above in path.ancestors().take_while(|above| *above != top) {
         if above == path || above.symlink_metadata().is_ok_and(|it| !it.is_dir()) {

@@ -1,5 +1,5 @@
-//! Directories and files of the storage that are replaced while a run needs them: a computation reads
-//! and executes what was found, or its call fails and nothing of it is recorded.
+//! Directories and files of the storage that are replaced while a run needs them: a computation reads and executes the
+//! files that were found, or its call fails without a record.
 
 use std::process::Command;
 
@@ -28,7 +28,7 @@ foreign() {
 }
 "#;
 
-/// A laboratory in which `swap` does this once, and passes on what it reads.
+/// A laboratory in which `swap` does this once, and passes its input on.
 fn lab(isolated: bool, script: &str) -> Lab {
     let lab = Lab::task(TASK);
     let root = lab.path("").to_str().unwrap().trim_end_matches('/').to_owned();

@@ -118,7 +118,7 @@ fn a_directory_of_a_shared_storage_is_made_with_its_mode() {
     lab.finish(&mut command).exit(0);
     let trace = fs::read_to_string(trace).unwrap();
     let made: Vec<&str> = trace.lines().filter(|line| line.contains("mkdirat(")).collect();
-    // What a call may write, and what it runs from, is its user's alone.
+    // Directories that a call may write or run from are its user's alone.
     let is_own = |line: &str| {
         let names = ["own", "work", "out", "0", "1", "mul", "add"];
         names.iter().any(|it| line.contains(&format!("\"{it}\", 0700")))

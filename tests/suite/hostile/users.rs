@@ -53,7 +53,7 @@ pub(crate) fn state(lab: &Lab, user: u32) -> PathBuf {
     lab.path(&format!("state-{user}"))
 }
 
-/// Runs a program as this user of this group, who lets nobody else use what is made.
+/// Runs a program as this user of this group, with an umask that excludes all others.
 fn in_private<'a>(lab: &'a Lab, user: u32, group: u32, command: &Command) -> Ran<'a> {
     let mut command = through(&["sh", "-c", "umask 077; exec \"$@\"", "sh"], command);
     command.env_remove("LAB_LOG").env("XDG_CACHE_HOME", "/nonexistent");

@@ -65,7 +65,7 @@ fn a_link_that_a_computation_could_have_made_is_not_followed() {
     }
     for word in ["read", "write"] {
         for (name, _) in LINKS {
-            // What root's computations may write counts for root, and what others may write for all.
+            // Places that root's computations may write count for root, and places that others may write count for all.
             let script = r#"ls LAB/data >"$2""#;
             let lab = task(&format!("write LAB/data\n{word} LAB/data/{name}\n"), script);
             fs::create_dir(lab.path("secret")).unwrap();

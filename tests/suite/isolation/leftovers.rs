@@ -121,7 +121,7 @@ fn outputs_in_a_directory_that_was_closed_are_stored() {
     });
 }
 
-/// Signals, slows down, looks into and adds a brother to everything that it can reach; first it says what it is itself.
+/// Signals, slows down, looks into and adds a brother to everything that it can reach; first it describes itself.
 const REACH: &str = r#"
 import signal, threading
 told = [os.getpid(), os.getppid(), os.getpgid(0), os.getsid(0), os.nice(0), len(os.sched_getaffinity(0))]

@@ -1,4 +1,4 @@
-//! Computations that are isolated: what they see, what they can do, and how they end.
+//! Isolated computations: the files that they see, the actions that they can take, and their end.
 //!
 //! If nothing can be isolated, there is nothing to be seen; that is reported.
 

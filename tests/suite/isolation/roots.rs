@@ -156,7 +156,7 @@ fn a_root_can_be_granted_more() {
         [ -e /usr/share/hidden ]; set -- $? /usr/share/*; echo "$1 $#""#;
     let Some(lab) = lab(access, script) else { return };
     fs::create_dir(lab.path("data/out")).unwrap();
-    // The root has directories on the way to what is granted, and something in its place.
+    // The root has directories on the way to the granted path, and an entry in its place.
     for name in ["etc/motd", "etc/passwd", "usr/libexec/beside", "usr/share/hidden"] {
         put(&lab, name, "the root's\n");
     }

@@ -1,5 +1,5 @@
-//! What a computation sets beside the contents of its outputs and its log is kept from others while it runs, and taken away when
-//! they are published.
+//! Attributes that a computation sets on its outputs and its log are kept from others while it runs, and removed when they
+//! are published.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};

@@ -1,4 +1,4 @@
-//! The files and the system that an isolated computation sees, and what it can change of them.
+//! The files and the system that an isolated computation sees, and its possible changes to them.
 
 use std::fs;
 use std::io::Read;
@@ -21,7 +21,7 @@ pub(super) fn as_each_user(lab: &Lab, act: impl Fn(Option<u32>)) {
     }
 }
 
-/// Evaluates as somebody, anew; returns what the computation made.
+/// Evaluates anew as a user; returns the output of the computation.
 pub(super) fn evaluate(lab: &Lab, user: Option<u32>) -> String {
     lab.finish(&mut anew(lab, user, &[])).exit(0);
     lab.output()

@@ -80,7 +80,7 @@ impl Asked {
         is_asked.then(|| Self { definition, command: words[at..].join(" ") })
     }
 
-    /// Compares what was printed with the schema. One that was killed may have printed a part of a line.
+    /// Compares the output with the schema. One that was killed may have printed a part of a line.
     #[track_caller]
     pub(crate) fn check(&self, output: &Output) {
         let Self { definition, command } = self;

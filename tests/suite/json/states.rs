@@ -23,7 +23,7 @@ const GIVEN: [&str; 3] = ["../storage", "../data/x", "../data/y"];
 struct PrintedJson(BTreeMap<&'static str, Vec<Value>>);
 
 impl PrintedJson {
-    /// Executes `ce`, which compares what it prints with the schema, and keeps that.
+    /// Executes `ce`, compares its output with the schema, and keeps it.
     #[track_caller]
     fn ce(&mut self, lab: &Lab, exit: i32, parts: [&[&str]; 2]) {
         let mut command = lab.command("ce");

@@ -1,4 +1,4 @@
-//! Tasks as they are read: what is wrong with them, what is odd, and what is fine.
+//! Tasks as they are read: errors, warnings, and accepted forms.
 
 mod accepted;
 mod broken;

@@ -1,4 +1,4 @@
-//! Directories as values: their manifests, and what is refused or noticed while they are read.
+//! Directories as values: their manifests, and entries that are refused or change while they are read.
 
 mod program;
 mod reading;
@@ -67,7 +67,7 @@ impl Nest {
 }
 
 impl Drop for Nest {
-    /// Takes the outermost directory away, again and again: what is in it moves up.
+    /// Removes the outermost directory, again and again: its entries move up.
     fn drop(&mut self) {
         while renameat(&self.top, "d", &self.top, "outer").is_ok() {
             // Neither need be there.

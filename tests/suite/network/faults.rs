@@ -12,7 +12,7 @@ use crate::program::Ran;
 /// The number of NFS among file systems: answers may be old there.
 const NFS: &str = "6969";
 
-/// A run on what it takes for a network file system, with a fault.
+/// A run on a file system that it takes for a network one, with a fault.
 fn run<'a>(lab: &'a Lab, fault: &str, patience: &str) -> Ran<'a> {
     let mut run = lab.evaluation(&["-j1"]);
     run.env("CE_FAULT", fault).env("CE_PATIENCE", patience).env("CE_FILE_SYSTEM", NFS);

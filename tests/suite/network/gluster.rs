@@ -10,8 +10,8 @@ use super::host::{Host, LEASHED, needs_mounts};
 use crate::lab::Lab;
 use crate::program::PATIENCE;
 
-/// The server: what it has on its disk, and what clients expect between that and the network. A file has at most twelve links, and as it is
-/// shipped a hundred.
+/// The server: its disk, and the layers that clients expect between that and the network. A file has at most twelve links,
+/// and as it is shipped a hundred.
 const BRICK: &str = "
 volume posix
     type storage/posix

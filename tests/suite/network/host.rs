@@ -12,7 +12,7 @@ use crate::lab::Lab;
 use crate::needs::{self, needs};
 use crate::program::through;
 
-/// The script of a host: it mounts the file system by what it is given, says so, and ends with its standard input.
+/// The script of a host: it mounts the file system with its arguments, says so, and ends with its standard input.
 const HOST: &str = r#"
     set -e
     name=$1 place=$2 shared=$3; shift 3

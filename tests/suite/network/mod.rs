@@ -157,7 +157,7 @@ fn a_server_that_is_started_again_is_waited_for() {
     }
 }
 
-/// One message, and not one for each call; what was done is there when it is back.
+/// One message, and not one for each call; finished results are there when the storage is back.
 #[test]
 fn a_server_that_stays_away_ends_a_run_with_one_message() {
     let lab = lab();

@@ -1,4 +1,4 @@
-//! A page as a directory: what lies beside it, what is replaced, and what is not touched.
+//! A page as a directory: the files beside it, replaced files, and files that are not touched.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -109,7 +109,7 @@ fn an_older_page_is_replaced_where_its_copies_are_the_same() {
     assert_eq!(entries(&page), ALL);
 }
 
-/// Somebody's repository brings a directory with a page, links, and a list of what is not the page's.
+/// A repository brings a directory with a page, links, and a list of files that are not the page's.
 #[test]
 fn links_brought_by_a_repository_are_not_followed() {
     let lab = lab();

@@ -1,4 +1,4 @@
-//! The page in a browser: what is drawn, and what clicks do.
+//! The page in a browser: the drawing, and the effects of clicks.
 
 use compeval::storage::records::HostKind;
 

@@ -24,7 +24,7 @@ fn lab() -> Lab {
     lab.commit()
 }
 
-/// The lines of a program, each of which is a value of JSON.
+/// The lines of a program; each is a value of JSON.
 fn lines(lab: &Lab, arguments: &[&str]) -> Vec<Value> {
     let ran = lab.run("ce", arguments).exit(0);
     ran.lines().iter().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -53,7 +53,7 @@ fn agree(lab: &Lab, taken_over: usize) -> Value {
         log.iter().map(|it| (it["name"].as_str().unwrap(), it)).collect();
     for call in calls {
         let past = log[call["name"].as_str().unwrap()];
-        // The log tells apart what a call has used itself, and the execution that it was taken over from.
+        // The log distinguishes the usage of a call itself, and of the execution that it was taken over from.
         let taken_over = &past["taken_over"];
         let execution = if taken_over.is_null() { past } else { taken_over };
         assert_eq!(call.get("taken_over").unwrap_or(&Value::Null), taken_over);
@@ -128,7 +128,7 @@ fn page_table_log_and_status_agree_over_three_commits() {
     for call in page["calls"].as_array().unwrap().iter().filter(|it| it["computation"] == "add") {
         assert!(call["inputs"][0]["from"]["call"].is_u64(), "{call:#}");
     }
-    // The log has them all, and counts as executed what was.
+    // The log has them all, and counts the executed ones as executed.
     let ran = lab.run("ce", &["log", "../storage"]).exit(0);
     let taken_over = ran.stdout.lines().filter(|line| line.contains("  taken over  "));
     assert_eq!(taken_over.count(), 12, "{}", ran.stdout);

@@ -14,7 +14,7 @@ const HOSTILE: [&str; 5] = [
     "javascript:window.broken=4",
 ];
 
-/// A sweep over hostile texts, some of which fail and print them, in a storage with a hostile name.
+/// A sweep over hostile texts, in a storage with a hostile name; some calls fail and print the texts.
 fn lab() -> (Lab, &'static str) {
     let long = "long".repeat(200);
     let levels: String =

@@ -1,4 +1,4 @@
-//! `ce report`: what is on the page, and how a browser shows it.
+//! `ce report`: the contents of the page, and how a browser shows it.
 
 mod beside;
 mod browser;
@@ -38,7 +38,7 @@ fn data(lab: &Lab) -> Value {
     serde_json::from_str(&data_in(&page(lab))).unwrap()
 }
 
-/// A sweep with four points, two of which fail, with a row for each.
+/// A sweep with four points, with a row for each; two fail.
 fn sweep() -> Lab {
     Lab::task("(divmod INPUT('x') INPUT('y'))[0]")
         .file("inputs", "")

@@ -75,7 +75,7 @@ fn a_reader_finds_question_results_measurements_and_how_to_repeat_them() {
         "who changed it",
         "seconds from fast to slow: ×1.",
         "worse in 2 of 2 comparisons",
-        // Results, in their order and as what they are.
+        // Results, in their order and by their kinds.
         "<h3>Verdict</h3>",
         "<strong>is</strong>",
         "<a href=\"https://example.org/a\">why</a>",
@@ -290,7 +290,7 @@ fn a_study_without_figures_is_plotted() {
     assert!(!page.contains("by replicate"));
 }
 
-/// The commands name what was given, also repositories.
+/// The commands name the given arguments, also repositories.
 #[test]
 fn repositories_that_were_given_are_named_to_repeat_it() {
     let lab = Lab::empty()

@@ -98,7 +98,7 @@ impl World {
     }
 }
 
-/// Takes one of what is left; tells whether there was one.
+/// Takes a leftover; returns whether there was one.
 fn spend(left: &mut usize) -> bool {
     left.checked_sub(1).map(|less| *left = less).is_some()
 }

@@ -1,6 +1,6 @@
-//! The protocol of publishing as a model: every interleaving of two or three runs, each of which may
-//! die at any step, or look dead and go on; whether or not they respect leases. A reader looks in between, and somebody removes the directory
-//! of a run that only looks dead.
+//! The protocol of publishing as a model: every interleaving of two or three runs; each may die at any step, or look dead
+//! and go on; whether or not they respect leases. A reader looks in between, and somebody removes the directory of a run
+//! that only looks dead.
 //!
 //! One step of the model is one operation on the file system, in the order in which
 //! `crates/storage/src/protocol/{call,stage,open,lease}.rs` do them. A call has two outputs, and an execution

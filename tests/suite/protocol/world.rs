@@ -3,7 +3,7 @@
 use super::lease::{Lease, LeaseStep};
 use super::watchers::{Cleaner, Reader};
 
-/// An execution; what it leaves in the storage is marked with it.
+/// An execution; its files in the storage are marked with it.
 pub(super) type Execution = u8;
 
 /// The two outputs in a record.
@@ -37,7 +37,7 @@ pub(super) enum Step {
     Done(Outputs),
     /// It has executed nothing, and goes away.
     GaveUp,
-    /// It is dead, and somebody clears away what it has left.
+    /// It is dead, and another run removes its leftovers.
     Clear(usize),
     Cleared,
 }

@@ -1,4 +1,4 @@
-//! Processors, memory, time and the like: what fits at the same time, and what never does.
+//! Processors, memory, time and other resources: calls that fit at the same time, and calls that never fit.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,7 +24,7 @@ pub(super) fn asked(lab: &Lab) -> BTreeMap<String, Vec<String>> {
     asked
 }
 
-/// A task with independent calls, each with what it asks for.
+/// A task with independent calls, each with its requested resources.
 fn calls(asked: &[&str]) -> Lab {
     let names: Vec<String> = (0..asked.len()).map(|number| format!("c{number}")).collect();
     let arguments: String = names.iter().map(|name| format!(" ({name} INPUT('x'))[0]")).collect();

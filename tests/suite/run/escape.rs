@@ -145,7 +145,7 @@ fn inode() -> Lab {
         .commit()
 }
 
-/// Whether what is published is the file that was written, rather than a copy.
+/// Whether the published file is the written one, rather than a copy.
 #[track_caller]
 fn is_what_was_written(lab: &Lab) -> bool {
     let path = lab.ce_run(&["-n", "-q"]).exit(0).lines()[0].to_owned();

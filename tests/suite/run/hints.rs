@@ -1,4 +1,4 @@
-//! Hints: what is said to try after a computation has failed; and nothing where the failure is its own.
+//! Hints: the advice after a computation has failed, and none where the failure is its own.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -13,7 +13,7 @@ fn task(script: &str) -> Lab {
     Lab::task("Inputs: 'x'\n(make INPUT('x'))[0]").computation("make", "a", "words", script)
 }
 
-/// The hint of a failure, `None` if there is none. The laboratory is `LAB` in it.
+/// The hint of a failure, if any. The laboratory is `LAB` in it.
 #[track_caller]
 fn hint(lab: &Lab) -> Option<String> {
     hint_of(lab, &lab.ce_run(&[]).exit(1))

@@ -61,7 +61,7 @@ fn lab() -> Option<Lab> {
     Some(lab.commit())
 }
 
-/// A run of `ce-run` that tells what it says line by line.
+/// A run of `ce-run` whose messages are read line by line.
 struct Host {
     running: Running,
     says: Fifo,

@@ -130,8 +130,8 @@ fn leftovers_of_a_killed_run_are_removed_by_the_next() {
     processes.end();
 }
 
-/// Puts back what a run would have left that was killed after the record of `divmod` was there,
-/// and before all outputs were in their places.
+/// Puts back the files that a run would have left if it had been killed after the record of `divmod` was there, and before
+/// all outputs were in their places.
 fn killed_while_publishing(moved: &[&str]) -> Lab {
     let text = "Inputs: 'x', 'y'\n(add (divmod INPUT('x') INPUT('y'))[0, 1])[0]";
     let lab = Lab::task(text).commit();

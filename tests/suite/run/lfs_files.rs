@@ -135,7 +135,7 @@ fn a_pointer_in_a_draft_stands_for_its_object() {
     }
 }
 
-/// What a run with what is not committed puts out.
+/// The output of a run with uncommitted changes.
 #[track_caller]
 fn draft_output(lab: &Lab) -> String {
     lab.ce_run(&["--dirty", "-q"]).exit(0).lines().into_iter().map(|it| lab.stored(it)).collect()

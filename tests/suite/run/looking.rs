@@ -143,8 +143,7 @@ fn a_dry_run_starts_no_program() {
     }
 }
 
-/// A laboratory with a file that Git filters: what it records says `old`, and what is checked out
-/// `new`.
+/// A laboratory with a file that Git filters: the recorded file says `old`, and the checked out one `new`.
 fn filtered(lab: Lab, file: &str) -> Lab {
     let lab = lab.file(".gitattributes", format!("{file} filter=word\n"));
     lab.git("task", &["init", "-q"]);
@@ -209,7 +208,7 @@ fn a_file_that_only_a_filter_could_compare_counts_as_uncommitted() {
         }
     };
     refused(&lab);
-    // As it stands it is something else than what is recorded.
+    // The file in the work tree differs from the recorded one.
     lab.ce_run(&["--dirty"]).exit(0);
     let output = lab.results().into_iter().find(|(name, _)| name.starts_with("c_word/dirty-"));
     assert_eq!(output.unwrap().1, b"new\n17\n");

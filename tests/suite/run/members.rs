@@ -121,7 +121,7 @@ fn a_text_names_the_member() {
 
 #[test]
 fn a_member_that_was_changed_since_its_directory_was_found_is_not_read() {
-    // While the run goes on, one call overwrites what another one has made.
+    // While the run goes on, one call overwrites the output of another one.
     let spoil = r#"S=${1%/tinputs/*}; f=$(echo "$S"/c_make/*/00/*/a); chmod u+w "$f"
         printf 'evil\n' >"$f"; echo >"$3""#;
     let lab =

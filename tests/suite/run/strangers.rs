@@ -134,7 +134,7 @@ fn a_signal_to_any_process_of_a_running_call_does_not_fail_the_call() {
     let mut cases = Vec::new();
     for is_worker in [false, true] {
         for signal in SIGNALS {
-            // KILL of exec itself is what the kernel does for lack of memory.
+            // KILL of exec itself is the kernel's answer to a lack of memory.
             let of_exec = (signal != Signal::KILL).then_some(Target::Exec);
             cases.extend(of_exec.map(|target| (false, is_worker, target, signal)));
             if isolation::is_possible() {
@@ -199,7 +199,7 @@ fn a_signal_to_any_process_in_any_state_of_a_call_does_not_fail_the_call() {
     });
 }
 
-/// The second call of a run is killed each time before it is what it is to execute.
+/// The second call of a run is killed each time before it has become its program.
 #[track_caller]
 fn killed_before_exec(isolated: bool) {
     let (lab, fifo, never) = waiting();

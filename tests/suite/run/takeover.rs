@@ -14,7 +14,7 @@ use crate::records::schema;
 
 const TASK: &str = "Inputs: 'x', 'y'\n(add (mul INPUT('x') INPUT('y'))[0] INPUT('x'))[0]";
 
-/// Makes all records say that what they tell of ran isolated.
+/// Makes all records say that their calls ran isolated.
 fn isolate(lab: &Lab) {
     for (name, text) in files(&lab.path("storage")) {
         if name.contains("/record/") && name.starts_with("c_") {
@@ -187,7 +187,7 @@ fn takeover_by_tree_uses_results_computed_without_isolation() {
     lab.unchanged(|| lab.run("ce", &["explain", "../storage", "../data/x", "../data/y"]).exit(0));
     lab.ce_run(&["--no-sync"]).exit(0).called(vec![]).says("2 calls: 2 taken over");
     lab.ce_run(&["--no-sync"]).exit(0).called(vec![]).says("2 calls: 2 reused");
-    // Records say so, and so does what is printed of them.
+    // Records and their printed form say so.
     assert!(executions(&lab, "HEAD~").iter().all(|it| it.get("trusted_tree").is_none()));
     let trusted = executions(&lab, "HEAD");
     assert_eq!(trusted.len(), 2);

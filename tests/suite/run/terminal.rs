@@ -19,7 +19,7 @@ fn lab() -> Lab {
         .commit()
 }
 
-/// Starts a run at a terminal. Returns when its call waits, with what it waits for.
+/// Starts a run at a terminal. Returns when its call waits, with the file that it waits for.
 fn waiting(lab: &Lab, columns: u16, shown: Shown, options: &[&str]) -> (Terminal, Never) {
     let (meet, never) = (lab.path("meet"), lab.path("never"));
     let options = [&["--no-sync"], options].concat();
@@ -202,7 +202,7 @@ fn ctrl_c_at_the_terminal_interrupts_a_run() {
     terminal.await_text("interrupted: ending the running computations");
     let (status, text) = terminal.end();
     assert_eq!((status.code(), status.signal()), (Some(130), None), "{text}");
-    // The tree ends with what was computed; then there are the counts, what is saved, and the next command.
+    // The tree ends with the computed calls; then there are the counts, the saved results, and the next command.
     let shown = lines(&text, 100);
     let [.., counts, saved, command] = &shown[..] else { panic!("{shown:?}") };
     assert!(!text.contains("outputs are:") && !text.contains("(TASK)"), "{text}");

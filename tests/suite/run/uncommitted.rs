@@ -16,7 +16,7 @@ fn lab(library: Library) -> Lab {
 
 const LIBRARIES: [Library; 3] = [Library::Plain, Library::Submodule, Library::Submodules];
 
-/// Runs git in the task; returns what it prints.
+/// Runs git in the task; returns its output.
 fn git(lab: &Lab, dir: &str, arguments: &[&str]) -> String {
     let mut git = Command::new("git");
     git.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
@@ -203,7 +203,7 @@ fn showing(value: &str) -> Lab {
     Lab::empty().computation("show", "x", "y", show).one_text(&format!("(show {value})"))
 }
 
-/// Checks that `--dirty` gives what a commit of the same state gives.
+/// Checks that `--dirty` gives the same as a commit of the same state.
 #[track_caller]
 fn is_as_committed(lab: &Lab) {
     let output = |options: &[&str]| {

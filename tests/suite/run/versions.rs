@@ -49,7 +49,7 @@ fn executed(lab: &Lab) -> usize {
     fs::read_to_string(lab.path("meet/log")).unwrap_or_default().lines().count()
 }
 
-/// A run that waits for another one, and what it says.
+/// A run that waits for another one, and its messages.
 struct Waiting {
     running: Running,
     says: Fifo,

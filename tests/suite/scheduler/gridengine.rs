@@ -102,8 +102,8 @@ fn grid_engine_executes_calls_by_the_settings_of_the_documentation() {
         let ran = Ran::new(&there, Running::start(&mut cluster.run(&there)).output()).exit(0);
         assert_eq!((ran.stdout, ran.stderr), (expected.stdout, expected.stderr));
         assert_eq!(there.called(), here.called());
-        // A worker that is cancelled while it ends is killed by Grid Engine. Whoever writes next makes away what it has left: a run
-        // with nothing to do does not write, a collection does.
+        // A worker that is cancelled while it ends is killed by Grid Engine. The next program that writes removes its
+        // leftovers: a run with nothing to do does not write, a collection does.
         wait_for("tidy storage", || {
             there.run("ce", &["gc", "--delete", "--older", "9999d", "../storage"]).exit(0);
             there.is_tidy().then_some(())

@@ -12,7 +12,7 @@ use crate::lab::Lab;
 const MAKE: &str = r#"cp "$1" "$2/one"; mkdir "$2/b"; echo two >"$2/b/two"
 [ ! -e "$LAB_LOG.salt" ] || cat "$LAB_LOG.salt" >>"$2/b/two""#;
 
-/// Three calls read a directory, a member of it, and what they make of these. The directory is away.
+/// Three calls read a directory, a member of it, and their outputs. The directory is away.
 fn members() -> Lab {
     let make = "(make INPUT('x'))[0]";
     let text = format!(
@@ -50,7 +50,7 @@ fn trees(lab: &Lab) -> Vec<PathBuf> {
 #[test]
 fn a_member_of_an_absent_directory_demands_the_directory() {
     let lab = members();
-    // Only the directory says what the member is.
+    // Only the directory identifies the member.
     lab.ce_run(&["-n"]).exit(3).says("make").says("its outputs are away, and needed");
     lab.ce_run(&[]).exit(0).called(vec!["make"]).says("4 calls: 3 reused, 1 computed");
     assert_eq!(trees(&lab).len(), 1);

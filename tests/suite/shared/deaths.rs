@@ -1,4 +1,4 @@
-//! Pushes and pulls that die at any step: nothing is lost, and the next one ends what they began.
+//! Pushes and pulls that die at any step: nothing is lost, and the next one completes their work.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -202,7 +202,7 @@ fn a_partial_clone_without_files_is_pulled_from_only_once_it_has_them() {
 fn an_old_git_mirrors_all_files_and_a_new_one_only_requested_files() {
     let lab = results();
     let [new, old] = gits(&lab);
-    // The mirror of the pushes has what was pushed.
+    // The mirror of the pushes has the pushed files.
     fs::remove_dir_all(lab.path("cache")).unwrap();
     // Each goes on with the mirror that the other one has left.
     for (at, git) in [&new, &old, &new, &old].into_iter().enumerate() {

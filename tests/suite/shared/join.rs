@@ -225,7 +225,7 @@ fn a_missing_or_refusing_repository_is_reported() {
     lab.run("ce", &["push", "../storage"]).exit(0);
 }
 
-/// A repository runs a script before it takes what is pushed, the first time only.
+/// A repository runs a script before it accepts a push, the first time only.
 fn hook(lab: &Lab, repository: &str, script: &str) {
     hook_always(lab, repository, &format!("[ ! -e once ] || exit 0; touch once\n{script}"));
 }
@@ -261,7 +261,7 @@ fn pushes_at_the_same_time_lose_nothing() {
             });
         }
     });
-    // Another push has nothing to push, or takes what is in inboxes.
+    // Another push has nothing to push, or takes the results of inboxes.
     push(&lab, &["--collect"], "of-a", "results.git").exit(0);
     assert_eq!(
         lab.git("results.git", &["for-each-ref", "--format=%(refname)"]),

@@ -66,7 +66,7 @@ fn large_outputs_are_objects_of_a_repository_with_the_setting() {
         text(&lab, "lfs.git", ".gitattributes")
             .ends_with("\n/large/** filter=lfs diff=lfs merge=lfs -text")
     );
-    // One pointer for the output of the call and of the job, both of which are away.
+    // One pointer for the output of the call and of the job; both are away.
     let [pointer] = &paths(&lab, "lfs.git", "large/")[..] else { panic!("one pointer") };
     let pointer = text(&lab, "lfs.git", pointer);
     let [object] = &objects(&lab, "lfs.git/lfs")[..] else { panic!("one object") };
@@ -189,7 +189,7 @@ fn objects_that_the_large_file_store_lost_are_sent_again() {
     let told = push(&lab, &[], "storage", "results.git").exit(0);
     assert!(!told.stdout.contains("lost"), "{}", told.stdout);
     pull(&lab, &[], "known", "results.git").exit(0).shows("pulled 1 call (1.6 KiB)");
-    // A push of something else sends it again, too, unless the value is not what it was.
+    // A push of other results sends it again, too, unless the value has changed.
     fs::remove_file(object).unwrap();
     lab.copy("storage", "more");
     let room = super::away::room(&lab, "more", "c_twice", "00");

@@ -106,7 +106,7 @@ fn a_read_only_storage_ends_an_audit_that_fetches() {
     push(&lab, &[LFS, &["--inputs"]].concat(), "storage", "results.git").exit(0);
     cloned(&lab, "results.git", "clone", &[]);
     let version = lab.path("clone/c_second").read_dir().unwrap().next().unwrap().unwrap().path();
-    // What is fetched would have to be in this directory.
+    // Fetched files would have to be in this directory.
     fs::write(version.join("00"), "a file\n").unwrap();
     let told = audit(&lab, &["../clone"]).exit(5).called(vec!["first", "mix", "second"]);
     told.says("3 calls audited: 3 agree, 1 could not be executed").shows("\n  try: ");
@@ -318,7 +318,7 @@ fn the_files_that_a_run_needs_are_fetched_together() {
         let count = |begin: &str| requests.iter().filter(|it| it.starts_with(begin)).count();
         (count("POST "), count("GET "))
     };
-    // Outputs of the job, two of which are lost.
+    // Outputs of the job; two are lost.
     let is_output = |path: &PathBuf| fs::read(path).unwrap().ends_with(b"y\n");
     let outputs: Vec<PathBuf> = objects(&lab, "objects").into_iter().filter(is_output).collect();
     let lost = [&outputs[3], &outputs[7]];

@@ -1,4 +1,4 @@
-//! Logs of calls: they stay here unless the user says otherwise, and what is in them is looked at.
+//! Logs of calls: they stay here unless the user says otherwise, and are searched for secrets.
 
 use super::away::room;
 use super::trust::{people, pull as pull_signed, push_as};

@@ -42,7 +42,7 @@ const TWICE: &str = r#"echo doubled
 cat "$1" "$1" >"$2"
 [ ! -e "$LAB_LOG.salt" ] || cat "$LAB_LOG.salt" >>"$2""#;
 
-/// Two calls, one of which reads the other, and a repository for their results beside the storage.
+/// Two calls, the second reads the first, and a repository for their results beside the storage.
 pub(crate) fn lab() -> Lab {
     let mut lab = Lab::task("Inputs: 'x'\n(twice (once INPUT('x'))[0])[0]")
         .computation("once", "a", "b", r#"cat "$1" "$1" >"$2""#)

@@ -1,4 +1,4 @@
-//! `ce pull`: what comes from a repository is proved, and what is here stays.
+//! `ce pull`: results from a repository are checked, and local results stay.
 
 use std::fs;
 

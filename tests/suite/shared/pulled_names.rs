@@ -1,4 +1,4 @@
-//! Results repositories whose names and records lie: a pull takes what is right, and nothing of it leads out of the storage.
+//! Results repositories whose names and records lie: a pull takes valid results, and no name leads out of the storage.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,7 @@ fn others(lab: &Lab) -> BTreeMap<String, Vec<u8>> {
     all
 }
 
-/// Pulls into a new storage with a new mirror. Returns the exit status and what was printed.
+/// Pulls into a new storage with a new mirror. Returns the exit status and the output.
 fn pulled(lab: &Lab, options: &[&str]) -> (i32, String) {
     for dir in ["other", "cache"] {
         if lab.path(dir).exists() {

@@ -221,7 +221,7 @@ fn push_does_not_replace_differing_results() {
     assert_eq!(dry.stdout, push(&lab, &[], "other", "results.git").stdout);
     assert_eq!(listed(&lab, "results.git"), after, "once is enough");
     assert_eq!(lab.git("results.git", &["rev-list", "--count", "results"]), "2");
-    // Beside something new, what was known to differ is not new.
+    // Beside a new result, a result that was known to differ is not new.
     fs::write(lab.path("data/x"), "other\n").unwrap();
     evaluate(&lab, "other").exit(0);
     push(&lab, &["-n"], "other", "results.git").exit(1).shows("would push 2 calls, 1 job (");
@@ -246,6 +246,6 @@ fn results_taken_over_by_tree_are_neither_pushed_nor_pulled() {
     let pushed = push(&lab, &[], "storage", "results.git");
     pushed.shows("it was taken over from another commit, and was not isolated");
     assert_eq!(calls(), before);
-    // Of others' executions nobody here knows what they have read.
+    // The inputs of executions of others are unknown here.
     evaluate(&lab, "other").exit(0).called(vec!["once", "twice"]);
 }

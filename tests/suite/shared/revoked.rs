@@ -268,7 +268,7 @@ fn a_pull_respects_revocations_of_the_storage() {
     told.shows(&format!("{name} stays there: it is revoked: the disk was full"));
 }
 
-/// What is found out about an execution counts for all results that were taken over from it.
+/// Findings about an execution count for all results that were taken over from it.
 #[test]
 fn audits_and_revocations_of_an_original_count_for_its_copies() {
     let lab = lab();

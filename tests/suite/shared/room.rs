@@ -1,4 +1,5 @@
-//! Results that are away, in exchange with repositories: what is too large stays where it is, and what others have need not be here.
+//! Results that are away, in exchange with repositories: too large results stay where they are, and results of others need
+//! not be here.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -212,7 +213,7 @@ fn recomputable_results_can_be_evicted() {
     }
     let told = gc(&lab, &["--recomputable"]).exit(0).says("would make away 2 results: ");
     told.shows("c_second/").shows("c_third/");
-    // Another commit of the same computations finds what is away, too.
+    // Another commit of the same computations finds results that are away, too.
     let lab = lab.file("README", "more\n").commit_again();
     gc(&lab, &["--recomputable", "--delete"]).exit(0);
     lab.ce_run(&["-n"]).exit(0).says("2 away");

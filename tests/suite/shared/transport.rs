@@ -54,7 +54,8 @@ fn there_and_back(lab: &Lab, url: &str, variables: &[(&str, &str)]) {
     evaluate(lab, "other").exit(0).called(vec![]);
 }
 
-/// Writes a program in place of ssh, which notes how it is called: what another host is to execute is executed here. Returns its path.
+/// Writes a program in place of ssh, which notes its arguments: commands for another host are executed here. Returns its
+/// path.
 pub(super) fn ssh(lab: &Lab) -> String {
     let place = lab.path("ssh");
     let script =

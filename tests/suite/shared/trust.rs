@@ -184,7 +184,7 @@ fn an_unsigned_record_that_replaced_a_signed_one_is_not_pulled() {
     change(&lab, &options.iter().map(String::as_str).collect::<Vec<_>>(), |dir| poison(&lab, dir));
     let told = pull(&lab, &["--rewritten"], "again").exit(1).shows("pulled 1 call");
     told.shows("has put it in place of another one");
-    // Taking it away is reported, and so is what was made from it.
+    // Its removal is reported, and so are the results that were made from it.
     change(&lab, &[], |dir| fs::remove_file(lab.path(dir).join(&record)).unwrap());
     let told = pull(&lab, &[], "third").exit(1);
     told.shows(&format!("{record} is there no more: the commit "));

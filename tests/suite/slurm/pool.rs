@@ -43,7 +43,7 @@ impl<'a> Run<'a> {
         Self { slurm, dir, settings, script, pool, begin, now: Duration::ZERO, tokens: Vec::new() }
     }
 
-    /// Does what the pool decides until something holds.
+    /// Performs the actions of the pool until a condition holds.
     #[track_caller]
     fn until(&mut self, holds: impl Fn(&WorkerPool) -> bool) {
         loop {

@@ -46,7 +46,7 @@ fn a_call_is_continued_with_the_isolation_that_it_was_begun_with() {
     let lab = lab.isolated();
     let (_, before) = lab.one_suspended();
     lab.ce_run(&[]).exit(4).says("it was begun without isolation, and this run isolates");
-    // It does not wait for what it would not continue.
+    // It does not wait for a call that it would not continue.
     lab.ce_run(&["--wait"]).exit(4);
     assert_eq!(lab.one_suspended().1, before);
     assert_eq!(lab.submitted(), 1);

@@ -41,7 +41,7 @@ const CANCEL: &str = "#!/bin/sh
 rm \"$(cat \"$CE_DIRECTORY/job\")\" && echo removed
 ";
 
-/// A call that suspends, and one that reads what it makes; they are yet to be committed.
+/// A call that suspends, and one that reads its output; they are yet to be committed.
 pub(crate) fn spooling(programs: &[&str]) -> Lab {
     with_script(EXEC, programs)
 }

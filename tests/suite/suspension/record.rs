@@ -1,4 +1,4 @@
-//! The record of a suspended call: what the schema says, and what the program understands.
+//! The record of a suspended call: the fields of the schema, and the fields that the program reads.
 
 use std::fs;
 

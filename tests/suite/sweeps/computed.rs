@@ -22,7 +22,7 @@ fn a_new_row_executes_its_calls() {
     assert_eq!(lab.table().lines().count(), 2);
 }
 
-/// A sweep over what the computation `derive` prints, in a body of two calls.
+/// A sweep over the output of the computation `derive`, in a body of two calls.
 fn derived(script: &str) -> Lab {
     sweep("", &[])
         .computation("derive", "", "points", script)

@@ -6,7 +6,7 @@ use super::sweep;
 use crate::faults::stride;
 use crate::lab::Lab;
 
-/// A figure of a sweep with computed points, one of which fails.
+/// A figure of a sweep with computed points; one of them fails.
 fn lab() -> Lab {
     sweep("", &[])
         .without("workflow")

@@ -6,7 +6,7 @@ use super::sweep;
 use crate::lab::Lab;
 use crate::page::data_in;
 
-/// A sweep over `n` whose body writes what a script does with it.
+/// A sweep over `n` whose body writes the output of a script for it.
 fn describe(columns: &str, script: &str) -> Lab {
     sweep("", &[("factors/00-n", "1\n2"), ("columns", columns)])
         .computation("describe", "n", "facts", script)
@@ -14,7 +14,7 @@ fn describe(columns: &str, script: &str) -> Lab {
         .commit()
 }
 
-/// Objects whose fields look like what they are not.
+/// Objects whose fields look like other types.
 const DISGUISED: &str = r#"n=$(cat "$1")
     echo "{\"version\": \"$n.10\", \"commit\": \"1234${n}e8\", \"count\": $n.50, \"fast\": true, \"said\": \"true\", \"none\": null}" >"$2""#;
 

@@ -134,7 +134,7 @@ fn texts_without_their_names_are_numbered_and_others_are_left_out() {
     assert_eq!(log(&lab, &["-n", "1"])[0]["texts"], json!({}));
     let lab = joined(lab, &long[1..], "");
     assert_eq!(log(&lab, &["-n", "1"])[0]["texts"], json!({"left": &long[1..]}));
-    // The names are not known any more, and what was changed is not believed.
+    // The names are not known any more, and a changed file is not used.
     fs::remove_dir_all(lab.path("storage/trees")).unwrap();
     let changed = output_of(&lab, "join", &json!({"00": "one line"}));
     let file = Digest::hash_bytes(b"one line\n").sha1.full()[..12].to_owned();
@@ -168,7 +168,7 @@ fn a_call_is_shown_with_its_points() {
     assert_eq!(points["first"][0], json!({"a": "2", "b": "3"}));
     assert_eq!(points["first"].as_array().unwrap().len(), 3);
     let table = points["table"].as_str().unwrap();
-    // The table itself, and what it was made from beside calls, are at no point.
+    // The table itself, and its origins other than calls, are at no point.
     let ran = lab.run("ce", &["show", "--json", "../storage", &format!("{table}/00")]).exit(0);
     let shown: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!((&shown["points"], &shown["texts"]), (&json!([]), &json!({})));

@@ -1,4 +1,4 @@
-//! What a check of a sweep finds, and sweeps that are nearly refused.
+//! The findings of a check of a sweep, and sweeps that are nearly refused.
 
 use super::{product, sweep};
 use crate::lab::Lab;

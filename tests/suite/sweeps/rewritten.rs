@@ -1,4 +1,5 @@
-//! Sweeps over commits whose history was rewritten: Git does not have the commits any more, and the storage still has what was measured.
+//! Sweeps over commits whose history was rewritten: Git does not have the commits any more, and the storage still has the
+//! measurements.
 
 use std::fs;
 

@@ -177,7 +177,7 @@ fn columns_take_outputs_by_their_numbers_or_their_names() {
     lab.ce_run(&[]).exit(0).called(vec!["divmod", "divmod"]);
     let table = "{\"n\":7,\"q\":1,\"r\":0}\n{\"n\":9,\"q\":1,\"r\":0}\n";
     assert_eq!(lab.table(), table);
-    // The table has the same name: what a column is called by is not in the recipe.
+    // The table has the same name: the spelling of a column is not in the recipe.
     let lab = lab.file("workflow/columns", "quotient q\nremainder  r\n").commit_again();
     lab.ce_run(&[]).exit(0).says("1 table: 1 reused").called(vec![]);
     assert_eq!(lab.table(), table);
@@ -194,7 +194,7 @@ fn columns_take_outputs_by_their_numbers_or_their_names() {
     lab.run("ce", &["convert", "--force", "--to", "directories"]).exit(0);
     let columns = std::fs::read_to_string(lab.path("task/workflow/columns")).unwrap();
     assert_eq!(columns, "quotient q [1]\nremainder r [m/s] less\n");
-    // Names stand for what the body passes up.
+    // Names stand for the outputs that the body passes up.
     let lab = lab.file("workflow/inputs/00-body/outputs", "remainder\n");
     let ran = lab.run("ce", &["check"]).exit(2);
     ran.says("workflow/columns:1: \"quotient\" is not an output: there is remainder");

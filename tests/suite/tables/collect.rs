@@ -11,7 +11,7 @@ use crate::lisp;
 
 const ALL: [&str; 5] = ["gc", "--delete", "--older=0s", "--no-keep", "../storage"];
 
-/// Keeps what the task's commits reach.
+/// Keeps the results of the task's reachable commits.
 const KEEP: [&str; 4] = ["gc", "--delete", "--keep=.", "../storage"];
 
 /// Publishes the table with its directory. Returns its short name.
@@ -170,7 +170,7 @@ fn a_table_that_a_run_looks_for_stays() {
     let sweep = sweep(&lab, &storage);
     assert_eq!(sweep.publish(&storage, true).short(), name);
     lab.run("ce", &ALL).exit(0).says(&format!("{name}/00 stays: it is in use"));
-    // And so does what it was made from.
+    // And so do its origins.
     assert_eq!(left(&lab), [2, 1]);
     assert_eq!(sweep.publish(&storage, true).short(), name);
     drop(storage);

@@ -59,7 +59,7 @@ fn a_record_under_another_name_is_damage() {
     lab.run("ce", &["verify", "../storage"]).exit(5).shows("belongs to another name");
     let storage = open(&lab);
     assert!(sweep.damage(&storage, false).ends_with("the record belongs to another name"));
-    // A newer program may know what it is.
+    // A newer program may know the entry.
     fs::write(&record, text.replace("\"format\": 1", "\"format\": 9")).unwrap();
     let found = storage.tables().find(&sweep.recipe, false).unwrap_err();
     assert!(found.to_string().contains("has format 9"), "{found}");

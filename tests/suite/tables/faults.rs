@@ -1,4 +1,4 @@
-//! A table is published in another process, any operation of which fails or kills it.
+//! A table is published in another process, and any of its operations fails or kills it.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;

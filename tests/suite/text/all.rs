@@ -31,7 +31,7 @@ fn a_task_has_several_results() {
     lab.ce_run(&[]).exit(0).says("6 calls: 6 reused; 1 table: 1 reused");
     let table = lab.run("ce", &["table", "../storage", "../data/x", "../data/y", "--csv"]).exit(0);
     assert!(table.stdout.starts_with("n,more,double,"), "{}", table.stdout);
-    // The parts are what they are alone.
+    // The parts are the same as alone.
     fs::write(lab.path("task/workflow.ce"), "Inputs: x, y\n(mul (add x y) y)\n").unwrap();
     let lab = lab.commit_again();
     lab.ce_run(&[]).exit(0).says("2 calls: 2 taken over");

@@ -26,7 +26,7 @@ pub(super) fn loaded(lab: &Lab) -> Task {
     load::task(&lab.path("task"), Uncommitted::Ignore, None).unwrap().task
 }
 
-/// Makes the directories of a random workflow, and returns what they say.
+/// Makes the directories of a random workflow, and returns its expression.
 pub(super) fn write_directories(lab: &Lab, seed: u64) -> Text {
     let task = lab.path("task");
     let mut random = Random::new(seed);

@@ -72,7 +72,7 @@ impl Lab {
         worker
     }
 
-    /// Lets a worker with three tasks execute what a run needs.
+    /// Lets a worker with three tasks execute the calls of a run.
     #[track_caller]
     fn ce_run_on_tasks(&self) -> Ran<'_> {
         let worker = Running::start(&mut self.worker_with("3"));
@@ -152,7 +152,7 @@ until [ "$(ls /dev/shm | wc -l)" = 6 ]; do sleep 0.01; done
     assert!(lab.is_tidy());
 }
 
-/// A task takes what it can of other processes in its sandbox, and looks for a way out there.
+/// A task takes the files of other processes in its sandbox if it can, and looks for a way out there.
 const TAKE: &str = r#"
 import ctypes, os, sys
 libc = ctypes.CDLL(None, use_errno=True)

@@ -89,7 +89,7 @@ fn a_worker_publishes_its_call_after_its_run_was_killed() {
     run.signal(Signal::KILL);
     run.output();
     never.let_go();
-    // Another run waits for the call that the worker executes, or finds what it has made.
+    // Another run waits for the call that the worker executes, or finds its outputs.
     lab.ce_run(&[]).exit(0);
     lab.dismiss(worker);
     assert_eq!(lab.called(), ["call"]);

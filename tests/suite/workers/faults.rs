@@ -13,7 +13,7 @@ use crate::faults::{lab, recovers, stride};
 use crate::lab::Lab;
 use crate::program::{Ran, Running};
 
-/// The first operations, most of which belong to a call.
+/// The first operations; most of them belong to a call.
 const OPERATIONS: usize = 140;
 
 /// The events at an operation.
@@ -39,7 +39,7 @@ fn a_worker_that_dies_or_fails_at_any_operation_loses_nothing() {
     at_operations(1, |lab, fault| {
         let run = Running::start(&mut lab.evaluation(QUEUED));
         let weak = Running::start(lab.worker(&["--no-isolate"]).env("CE_FAULT", fault));
-        // The first of both that has an answer decides; the other one takes what is left.
+        // The first of both that has an answer decides; the other one takes the rest.
         let strong = lab.serve(&["--no-isolate"]);
         let ran = Ran::new(lab, run.output());
         let code = ran.status.code();

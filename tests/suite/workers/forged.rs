@@ -1,4 +1,5 @@
-//! Messages between a run and its workers that others have written or changed: whoever may write the storage can do that.
+//! Messages between a run and its workers that others have written or changed: any user with write permission in the
+//! storage can do that.
 
 use std::fs;
 use std::path::PathBuf;
@@ -27,7 +28,7 @@ fn await_files(lab: &Lab, part: &str) -> Vec<PathBuf> {
     }
 }
 
-/// Ends a run that waits, and returns what it has said.
+/// Ends a run that waits, and returns its messages.
 fn end(lab: &Lab, run: Running) -> Ran<'_> {
     run.signal(Signal::INT);
     Ran::new(lab, run.output())

@@ -42,7 +42,7 @@ impl Lab {
         Ran::new(self, worker.output()).exit(143)
     }
 
-    /// Lets a worker that does not isolate execute what a run with these options needs.
+    /// Lets a worker that does not isolate execute the calls of a run with these options.
     #[track_caller]
     fn ce_run_on_worker(&self, options: &[&str]) -> Ran<'_> {
         let worker = self.serve(&["--no-isolate"]);

@@ -1,4 +1,4 @@
-//! Sweeps as text: what is written of them is read back, and means the same.
+//! Sweeps as text: the printed form is read back, and means the same.
 
 mod made_up;
 mod wrong;
