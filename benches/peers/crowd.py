@@ -28,7 +28,7 @@ IDLE = 10
 
 
 def cpu_seconds(processes):
-    """The seconds of processors that these processes have used by themselves: without those of calls."""
+    """The processor seconds that these processes have used by themselves, without their calls."""
     ticks = 0
     for process in processes:
         words = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
@@ -37,7 +37,7 @@ def cpu_seconds(processes):
 
 
 def measure(program, directory, workers, calls):
-    """Starts so many workers, and then a run. Returns what the table has."""
+    """Starts this number of workers, and then a run. Returns the row of the table."""
     directory.mkdir()
     commit(directory / "task", [
         ("100644", "workflow.ce", f"SWEEP((copy x) :over x 1..{calls})\n".encode()),

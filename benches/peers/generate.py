@@ -24,7 +24,7 @@ class Work:
         self.calls[self.chain()[-1]][0] = LEAF
 
     def _grow(self, count, pairs):
-        """Adds a tree of so many calls; returns the number of its root."""
+        """Adds a tree with this number of calls; returns the number of its root."""
         here = len(self.calls)
         self.calls.append([])
         halves = [count // 2, (count - 1) // 2]

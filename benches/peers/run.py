@@ -41,7 +41,7 @@ def setting(name, default):
 def number(name, default, least=1):
     text = setting(name, str(default))
     if not text.isascii() or not text.isdigit() or int(text) < least:
-        raise SystemExit(f"peers: CE_PEERS_{name} is {text!r}, which is no number from {least}")
+        raise SystemExit(f"peers: CE_PEERS_{name} is {text!r}, which is not a number from {least}")
     return int(text)
 
 
@@ -54,7 +54,7 @@ def wanted():
     names = setting("TOOLS", " ".join(TOOLS)).split()
     for name in names:
         if name not in TOOLS:
-            raise SystemExit(f"peers: CE_PEERS_TOOLS has {name!r}, which is none of {' '.join(TOOLS)}")
+            raise SystemExit(f"peers: CE_PEERS_TOOLS has {name!r}, which is not one of {' '.join(TOOLS)}")
     missing = [name for name in names if name in PACKAGES and not shutil.which(name)]
     if missing and setting("INSTALL", "yes") != "no" and shutil.which("apt-get"):
         tell(f"installs {' and '.join(missing)}")
@@ -90,7 +90,7 @@ def cpu_seconds():
 
 
 def compare(told, count, names, jobs, runs, scratch):
-    """Measures everything with a work of so many calls."""
+    """Measures everything with a work of this number of calls."""
     tools = make_tools(count, names, jobs, scratch)
     chain = len(tools[0].work.chain())
     for run in range(runs):

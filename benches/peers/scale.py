@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures how commands grow with the number of calls that a storage has.
 
-For each size, a sweep of so many points, one call of join each, is evaluated into a storage. Up to 100,000 calls have an input of
+For each size, a sweep of this number of points, one call of join each, is evaluated into a storage. Up to 100,000 calls have an input of
 their own each; more share them. Then each command is run on it. Prints a table for doc/performance.md: seconds, and the peak memory of the largest process by call. Settings are in the
 environment; CE_PEERS_CE_RUN and TMPDIR as for run.py, and:
 
@@ -65,7 +65,7 @@ def measured(program, command, directory):
 
 
 def generate(program, directory, join, size):
-    """Evaluates a sweep of so many points into a storage. Returns what `measured` does."""
+    """Evaluates a sweep of this number of points into a storage. Returns the result of `measured`."""
     directory.mkdir(parents=True)
     few = size // LEVELS or 1
     if size > LEVELS and size % LEVELS:

@@ -43,7 +43,7 @@ rule join:
 
 @dataclasses.dataclass
 class Variant:
-    """A way to make all outputs: what is run in a directory, and where the outputs are."""
+    """A way to make all outputs: the command to run in a directory, and the place of the outputs."""
 
     who: str
     directory: pathlib.Path
@@ -86,7 +86,7 @@ class Variant:
                            check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def afresh(self, run):
-        """Moves what was made aside: to remove it would slow down what is measured next."""
+        """Moves the outputs aside: removing them would slow down the next measurement."""
         for name in self.made.split():
             if (self.directory / name).exists():
                 (self.directory / name).rename(self.directory / f"{name}-{run}")

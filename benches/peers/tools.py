@@ -54,7 +54,7 @@ class Tool:
         yield next(self.cold())
 
     def aside(self, name):
-        """Moves what was made aside: to remove it would slow down what is measured next."""
+        """Moves the outputs aside: removing them would slow down the next measurement."""
         made = self.directory / name
         self.afresh += 1
         if made.exists():
