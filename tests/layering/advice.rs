@@ -6,7 +6,7 @@ use proc_macro2::{Delimiter, TokenTree};
 
 use super::tokens::{Texts, errors, group, ident, is, within};
 
-/// The advice of each variant of each type; `None` if there is none.
+/// The advice of each variant of each type; `None` without advice.
 pub(crate) struct Hints {
     /// By type and variant.
     of_variants: BTreeMap<(String, String), Option<Vec<String>>>,
@@ -123,7 +123,7 @@ pub(crate) fn advice<'a>(files: impl Iterator<Item = &'a Vec<TokenTree>> + Clone
     hints
 }
 
-/// The `impl` blocks among the items of a file: their types, and what is in them.
+/// The `impl` blocks among the items of a file: their types, and their items.
 fn impls(tokens: &[TokenTree]) -> Vec<(String, Vec<TokenTree>)> {
     let is_impl = |at: &usize| ident(tokens.get(*at)).as_deref() == Some("impl");
     let impls = (0..tokens.len()).filter(is_impl).filter_map(|at| {

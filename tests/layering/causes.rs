@@ -13,7 +13,7 @@ const OUTERMOST: &str = "Error";
 /// A type of errors, or a variant of one.
 struct Wrap {
     owner: String,
-    /// It says what the error in it says.
+    /// It has the message of the error in it.
     is_transparent: bool,
     /// All words in its fields, among them the types.
     fields: Vec<String>,

@@ -49,7 +49,7 @@ fn imports<'a>(code: &'a str, starts: &[&str]) -> Vec<Import<'a>> {
 struct Modules {
     /// The code of each module, without tests.
     code: BTreeMap<Vec<String>, String>,
-    /// What a name is that a module has from another one and passes on: a path from the root of the crate.
+    /// The item behind a name that a module imports and passes on: a path from the root of the crate.
     passed_on: BTreeMap<Vec<String>, Vec<String>>,
 }
 
@@ -74,7 +74,8 @@ impl Modules {
         Self { code: modules, passed_on }
     }
 
-    /// Where a path leads if each name that a module passes on is what it stands for. A module may have the name of its function.
+    /// The target of a path, with each name that a module passes on replaced by its item. A module may have the name of its
+    /// function.
     fn defined_at(&self, mut path: Vec<String>) -> Vec<String> {
         let passed_on = |path: &[String]| {
             let ends = (1..=path.len()).filter(|end| !self.code.contains_key(&path[..*end]));
@@ -104,7 +105,7 @@ impl Modules {
                 }
             }
         }
-        // Neither a module that imports nothing of what is left is in a circle, nor one that nothing of it imports.
+        // A module that imports none of the remaining modules, or is imported by none of them, is not in a circle.
         while let Some(free) = edges.iter().find_map(|(importer, imported)| {
             let is_last = imported.iter().all(|it| !edges.contains_key(it));
             let is_first = edges.values().all(|imported| !imported.contains(importer));
@@ -162,7 +163,7 @@ fn no_modules_import_each_other() {
         files.extend([file("a/three/part.rs", text)]);
         assert_eq!(circles(&files), ["a/one", "a/three", "a/two"], "{text}");
     }
-    // A name that the module above passes on is what it stands for.
+    // A name that the module above passes on is replaced by its item.
     let passing =
         "mod one;\npub use self::one::One as First;\npub(crate) use self::two::{Two, Other};";
     files.extend([file("a/mod.rs", passing), file("lib.rs", "pub use self::a::First as Mine;")]);

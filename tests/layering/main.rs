@@ -7,6 +7,7 @@
 mod advice;
 mod causes;
 mod circles;
+mod docs;
 mod messages;
 mod modes;
 mod tokens;
@@ -40,7 +41,8 @@ fn crate_directories() -> Vec<String> {
     names
 }
 
-/// All Rust files of the programs but those of tests: files of the package at the root by their names below `src`, files of a crate below its name.
+/// All Rust files of the programs except tests: files of the package at the root by their names below `src`, files of a
+/// crate below its name.
 fn program() -> BTreeMap<String, String> {
     let mut files = BTreeMap::new();
     for dir in crate_directories() {
@@ -218,7 +220,7 @@ fn a_binary_has_at_most_seven_lines() {
     }
 }
 
-/// The only file that may start `git`: it keeps what is started from fetching, waiting and asking.
+/// The only file that may start `git`: it keeps `git` from fetching, waiting and asking.
 const STARTER: &str = "git/command.rs";
 
 /// Whether a file starts `git` by itself: names the program, or a program of its own.

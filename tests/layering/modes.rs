@@ -1,4 +1,5 @@
-//! Which modes new files get. The umask of the process is 0, so whoever makes a file or starts a process says what applies.
+//! Which modes new files get. The umask of the process is 0, so code that makes a file or starts a process names the mode
+//! or the umask.
 
 use super::{code, program, without_tests};
 

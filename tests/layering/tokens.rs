@@ -33,7 +33,7 @@ pub(crate) fn is(token: Option<&TokenTree>, wanted: char) -> bool {
     matches!(token, Some(TokenTree::Punct(punct)) if punct.as_char() == wanted)
 }
 
-/// The text of a string literal, with `…` for what is filled in.
+/// The text of a string literal, with `…` for inserted values.
 pub(crate) fn text(token: Option<&TokenTree>) -> Option<String> {
     let Some(TokenTree::Literal(literal)) = token else { return None };
     let source = literal.to_string();
@@ -52,7 +52,7 @@ pub(crate) fn text(token: Option<&TokenTree>) -> Option<String> {
     Some(filled(&text))
 }
 
-/// Writes `…` in place of what is filled in.
+/// Writes `…` in place of inserted values.
 fn filled(text: &str) -> String {
     let (mut filled, mut rest) = (String::new(), text);
     while let Some(at) = rest.find(['{', '}']) {
@@ -70,7 +70,7 @@ fn filled(text: &str) -> String {
     (filled + rest).replace("……", "…")
 }
 
-/// Whether a text says anything but what is filled in.
+/// Whether a text has more than inserted values.
 pub(crate) fn has_words(text: &str) -> bool {
     text.contains(char::is_alphabetic)
 }
@@ -78,7 +78,7 @@ pub(crate) fn has_words(text: &str) -> bool {
 /// An error that a type declares by `#[error("...")]`.
 pub(crate) struct DeclaredError {
     pub(crate) owner: String,
-    /// Empty if the type has none.
+    /// Empty if the type has no variants with advice.
     pub(crate) variant: String,
     pub(crate) text: String,
     /// It has a field for it.
