@@ -28,7 +28,6 @@ pub struct Drawing {
 /// Something that makes or holds files.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Its kind.
     pub kind: ShapeKind,
     /// Its name.
     pub label: String,
@@ -476,7 +475,6 @@ pub struct BodyFrame {
 /// The number of calls that a shape stands for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShapeCount {
-    /// All of them.
     pub calls: usize,
     /// Calls whose outputs are there, if that was looked up.
     pub there: usize,

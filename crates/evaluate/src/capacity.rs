@@ -237,7 +237,6 @@ pub enum Unsatisfiable {
     Shape {
         /// The shape that it asks for, as lines of resources.
         asked: String,
-        /// The shape of the allocation.
         there: AllocationShape,
     },
     /// It asks for several processes, and cannot be executed without isolation.

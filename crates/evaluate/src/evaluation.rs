@@ -43,9 +43,7 @@ pub struct Files {
 /// An evaluation of a task, which may still be running: other threads add outcomes, each once.
 #[derive(Debug)]
 pub struct Evaluation {
-    /// The task.
     pub task: Arc<Task>,
-    /// Its plan.
     pub plan: Arc<Plan>,
     /// The leaf files, which exist before any call.
     pub files: Files,

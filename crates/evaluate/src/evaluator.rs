@@ -330,6 +330,5 @@ pub(super) struct SuspendedPlace<'a> {
 pub(super) struct Grants {
     /// Whether all requested resources are reserved.
     pub(super) is_reserved: bool,
-    /// Its turn.
     pub(super) turn: Option<HostTurn>,
 }

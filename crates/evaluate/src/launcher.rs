@@ -516,9 +516,7 @@ fn computation_of(record: &SuspensionRecord) -> Computation {
 
 /// A call that is looked into.
 pub struct InspectedCall {
-    /// Its name.
     pub name: ResultName,
-    /// Its computation.
     pub computation: Computation,
     /// The values that it reads, in order.
     pub sources: Vec<Stored>,
@@ -528,7 +526,6 @@ pub struct InspectedCall {
 
 /// A directory outside of the storage that a sandbox shows as `/outputs` and `/tmp`.
 pub struct KeptDirectory {
-    /// Its path.
     pub path: PathBuf,
     outputs: VerifiedPath,
     tmp: VerifiedPath,

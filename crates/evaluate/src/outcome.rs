@@ -259,7 +259,6 @@ pub enum CallError {
     NotADirectory {
         /// The name of the input.
         input: String,
-        /// The line.
         line: String,
     },
     /// The computation is not available from the repository.
@@ -313,7 +312,6 @@ pub enum PointsError {
     Sheet {
         /// The origin of the sheet, in words: a path in the task, an input of it, or a call.
         sheet: String,
-        /// Its problems.
         problems: Vec<SheetProblem>,
     },
     /// The points do not fit the sweep.

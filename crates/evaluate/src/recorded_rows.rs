@@ -19,7 +19,6 @@ pub struct RecordedRows(HashMap<Vec<Digest>, RecordedPoint>);
 pub struct RecordedPoint {
     /// The names of the columns, with the columns of points first.
     pub names: Arc<[String]>,
-    /// The cells of each row.
     pub rows: Vec<Vec<CellValue>>,
 }
 

@@ -20,7 +20,6 @@ pub enum ValueError {
     Revision {
         /// The tree, as the task names it.
         name: String,
-        /// The fault.
         fault: NoText,
     },
     /// The value that should say which commit is wanted is a directory.
@@ -45,7 +44,6 @@ pub enum ValueError {
     Entry {
         /// The first digits of its id.
         tree: String,
-        /// The fault.
         fault: ManifestFault,
     },
     /// A directory has no such member.
@@ -60,7 +58,6 @@ pub enum ValueError {
     /// A file of the task cannot be read.
     #[error("the task's file {path} cannot be read: {fault}")]
     OwnFile {
-        /// Its path.
         path: String,
         /// The cause.
         fault: Box<dyn std::error::Error + Send + Sync>,

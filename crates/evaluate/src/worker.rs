@@ -43,7 +43,6 @@ const LOOK: Duration = Duration::from_millis(200);
 
 /// A worker.
 pub struct Worker<'a> {
-    /// The storage.
     pub storage: &'a Arc<Storage>,
     /// Starts processes.
     pub executor: &'a dyn Executor,

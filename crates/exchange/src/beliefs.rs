@@ -126,7 +126,6 @@ impl<'a> Beliefs<'a> {
 pub struct RevokedResult {
     /// Its short name.
     pub name: String,
-    /// The reason.
     pub reason: String,
 }
 
@@ -237,15 +236,11 @@ pub enum RefusedFor {
     /// Tables are never attested.
     Table,
     /// It was revoked.
-    Revoked {
-        /// The reason.
-        reason: String,
-    },
+    Revoked { reason: String },
     /// A call of the job was revoked.
     RevokedCall {
         /// Its short name.
         call: String,
-        /// The reason.
         reason: String,
     },
 }

@@ -16,7 +16,6 @@ use crate::repository::{Finder, MAX_PATH, MAX_RECORD, differs, is_record, place}
 /// The union of two trees.
 #[derive(Debug)]
 pub(super) struct Joined {
-    /// The tree.
     pub(super) tree: ObjectId,
     /// The paths of records that differ in both, where the second one has lost the place.
     pub(super) differing: Vec<String>,
@@ -168,7 +167,6 @@ const MAX_SMALL: u64 = 1 << 20;
 /// Two records of one result.
 #[derive(Debug)]
 pub(super) struct Conflict {
-    /// Their path.
     pub(super) path: String,
     /// Their ids: first of the record that has the place, then of the other one.
     pub(super) ids: [ObjectId; 2],
@@ -190,7 +188,6 @@ pub(super) enum RecordComparison {
 /// A conflict, and how it ends.
 #[derive(Debug)]
 pub(super) struct SettledConflict {
-    /// The conflict.
     pub(super) conflict: Conflict,
     /// The comparison of the other record with the record in its place.
     pub(super) comparison: RecordComparison,

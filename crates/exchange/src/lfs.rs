@@ -174,7 +174,6 @@ impl StagedObject {
 
 /// A value of a push to which the repository has a pointer.
 pub(super) struct StoredLarge<'a> {
-    /// The id of the pointer.
     pub(super) pointer: ObjectId,
     pub(super) file: &'a ExpectedFile,
     /// The repository does not have all results that rely on it yet.

@@ -102,7 +102,6 @@ pub enum ResultsError {
     Settings {
         /// The repository.
         url: String,
-        /// The line.
         line: String,
     },
     /// A repository has the same setting twice.
@@ -125,7 +124,6 @@ pub enum ResultsError {
     /// Outputs are away in a clone that cannot be read.
     #[error("large outputs are away, and the clone {} cannot be read", clone.display())]
     Origin {
-        /// The clone.
         clone: PathBuf,
         /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,

@@ -435,7 +435,6 @@ fn message(pushed: &Pushed, jobs: &[(String, String)]) -> String {
 /// The parameters of a revocation.
 #[derive(Debug)]
 pub struct RevokeRequest {
-    /// The calls.
     pub calls: Vec<Entry>,
     /// The reason, in words.
     pub reason: String,

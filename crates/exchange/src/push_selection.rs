@@ -30,7 +30,6 @@ pub(super) struct Selection<'a> {
     sizes: FileSizes,
     /// The values that become Git LFS objects; `None` if objects are not used.
     pub(super) large: Option<LargeUploads>,
-    /// The logs that are pushed.
     logs: PushedLogs,
     /// The task inputs that were looked at; `None` if inputs are not pushed.
     inputs: Option<HashSet<String>>,
@@ -521,7 +520,6 @@ fn offered(
 pub(super) struct SharedResult {
     /// The result.
     pub(super) entry: Entry,
-    /// Its record.
     pub(super) record: Record,
     /// The text of its record in a results repository.
     pub(super) text: Vec<u8>,

@@ -185,15 +185,11 @@ pub enum Withheld {
     /// It is the log of an execution that was not isolated.
     Log,
     /// It was revoked.
-    Revoked {
-        /// The reason.
-        reason: String,
-    },
+    Revoked { reason: String },
     /// A call of the job was revoked.
     RevokedCall {
         /// Its short name.
         call: String,
-        /// The reason.
         reason: String,
     },
     /// A file seems to hold a secret.

@@ -274,7 +274,6 @@ const CROWDED: usize = 10_000;
 /// A directory of a results repository with many entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CrowdedDirectory {
-    /// Its path.
     pub path: String,
     /// The number of its entries.
     pub entries: usize,

@@ -130,10 +130,7 @@ pub enum Distrust {
     /// Its signature is not one of an ssh key.
     Other,
     /// A commit has replaced another file by it.
-    Replaced {
-        /// The commit.
-        commit: ObjectId,
-    },
+    Replaced { commit: ObjectId },
     /// It is not signed.
     Unsigned,
 }

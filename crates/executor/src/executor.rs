@@ -330,7 +330,6 @@ pub struct Usage {
     pub left_behind: bool,
     /// It may have passed open files of its own to a process that it has not started.
     pub passed_on: bool,
-    /// Its isolation.
     pub isolation: Isolation,
     /// The statuses of its tasks, if a launcher has started it. Their resource usage is not known then.
     pub tasks: TaskStatuses,

@@ -189,7 +189,6 @@ impl Invocation {
 /// the path must check that the inode is the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifiedPath {
-    /// The path.
     pub path: PathBuf,
     /// The device and inode of the file or directory.
     pub id: (u64, u64),

@@ -598,7 +598,6 @@ struct Targets {
     home: PathBuf,
     /// This program, which is visible.
     program: PathBuf,
-    /// A process.
     process: i32,
     /// A TCP port of the host.
     port: u16,

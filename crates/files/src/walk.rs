@@ -73,7 +73,6 @@ pub enum GrantError {
     /// A user other than root has made a link on the path, or could have.
     #[error("{} is a symbolic link that a computation could have made", link.display())]
     Link {
-        /// The link.
         link: PathBuf,
         /// The same file or directory, by a path without links.
         instead: PathBuf,

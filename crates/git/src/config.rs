@@ -41,7 +41,6 @@ pub enum ConfigError {
     Value {
         /// The key, without its section.
         key: &'static str,
-        /// Its value.
         value: String,
         /// The file that has the setting, or another source of it.
         file: String,
@@ -53,13 +52,11 @@ pub enum ConfigError {
     OfUser {
         /// The key, without its section.
         key: String,
-        /// The file.
         file: PathBuf,
     },
     /// The file of the authors cannot be read.
     #[error("{} cannot be read", file.display())]
     OfAuthors {
-        /// The file.
         file: PathBuf,
         /// The error of gix.
         source: Box<dyn std::error::Error + Send + Sync>,

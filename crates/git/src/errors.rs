@@ -77,7 +77,6 @@ pub enum SnapshotError {
     Revision {
         /// The revision.
         rev: String,
-        /// The repository.
         repository: PathBuf,
         /// The error of gix.
         source: Box<dyn Error + Send + Sync>,

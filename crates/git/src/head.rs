@@ -45,7 +45,6 @@ pub enum HeadError {
     NotCommitted {
         /// The first digits of the commit at HEAD.
         commit: String,
-        /// The path of the repository.
         repository: PathBuf,
     },
     /// The directory belongs to a submodule that is not checked out.
@@ -57,7 +56,6 @@ pub enum HeadError {
     /// Git's data could not be read.
     #[error("the repository at {} cannot be read: {source}", repository.display())]
     Git {
-        /// The path of the repository.
         repository: PathBuf,
         /// The error of gix.
         source: Box<dyn Error + Send + Sync>,

@@ -37,7 +37,6 @@ pub struct ChangeLog {
 /// A commit, in one line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LogLine {
-    /// Its id.
     #[serde(rename = "commit")]
     pub id: digest::ObjectId,
     /// Its committer's date, in seconds since 1970.
@@ -89,7 +88,6 @@ impl Trees {
 /// The last commit that touched a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastChange {
-    /// The commit.
     pub commit: LogLine,
     /// The name of its author.
     pub author: String,
@@ -320,7 +318,6 @@ pub enum CommitHistoryError {
     Revision {
         /// The revision.
         rev: String,
-        /// The repository.
         repository: PathBuf,
         /// Whether it begins at HEAD, and HEAD leads to no commit.
         is_head_broken: bool,
@@ -431,7 +428,6 @@ impl CommitHistory {
 /// A commit of the history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commit {
-    /// Its id.
     pub id: digest::ObjectId,
     /// The ids of its parents, whether or not they are part of the history.
     pub parents: Vec<digest::ObjectId>,

@@ -567,7 +567,6 @@ const NOT_STARTED: [&str; 2] = ["cannot exec", "cannot run"];
 /// A commit, reduced to the parts that show who added what.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MirrorCommit {
-    /// Its tree.
     pub tree: ObjectId,
     /// Its parents, in order.
     pub parents: Vec<ObjectId>,

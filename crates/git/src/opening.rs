@@ -54,7 +54,6 @@ pub(super) enum Unsupported {
     Encoding {
         /// The file, relative to the top of its work tree.
         file: PathBuf,
-        /// The encoding.
         encoding: String,
     },
 }

@@ -33,11 +33,8 @@ const AUTHOR: (&str, &str) = ("compeval", "");
 /// An entry of a directory in a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MirrorEntry {
-    /// Its name.
     pub name: String,
-    /// Its kind.
     pub kind: MirrorKind,
-    /// Its id.
     pub id: digest::ObjectId,
 }
 
@@ -55,11 +52,9 @@ pub enum MirrorKind {
 /// A commit to be written.
 #[derive(Debug)]
 pub struct NewCommit<'a> {
-    /// Its tree.
     pub tree: &'a digest::ObjectId,
     /// Its parents, in order.
     pub parents: &'a [digest::ObjectId],
-    /// Its message.
     pub message: &'a str,
     /// When it was made, in seconds since 1970.
     pub seconds: i64,

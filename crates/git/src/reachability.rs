@@ -48,7 +48,6 @@ pub struct ReachableSet {
 /// A workflow of a reachable commit that cannot be read. It can use nothing by itself.
 #[derive(Debug)]
 pub struct UnreadableWorkflow {
-    /// The repository.
     pub repository: PathBuf,
     /// The first digits of a commit that has it.
     pub commit: String,
@@ -68,7 +67,6 @@ pub enum ReachError {
     /// The history of the repository is cut off.
     #[error("{} is a shallow clone: its history ends at the commit {border}, and older commits are missing", repository.display())]
     Shallow {
-        /// The repository.
         repository: PathBuf,
         /// The first digits of the commits without their parents.
         border: String,
@@ -76,7 +74,6 @@ pub enum ReachError {
     /// The computations of a commit cannot be seen.
     #[error("{}: the commit {commit} has a submodule computations at {submodule}, which is not cloned", repository.display())]
     NotCloned {
-        /// The repository.
         repository: PathBuf,
         /// The first digits of its commit.
         commit: String,
@@ -303,9 +300,7 @@ struct TreeBeingRead {
     replicates: Option<NodeFile>,
     /// The text of a workflow.
     text: Option<NodeFile>,
-    /// All other files.
     others: Vec<(OsString, NodeFile)>,
-    /// The kind of the node.
     node: Option<NodeKind>,
     linked: bool,
 }

@@ -43,7 +43,6 @@ pub enum SourceError {
     /// Nothing has this name.
     #[error("there is no repository {name}: the task has no such submodule{}", beside(named))]
     Unknown {
-        /// The name.
         name: String,
         /// The names that the user gave.
         named: Vec<String>,
@@ -51,7 +50,6 @@ pub enum SourceError {
     /// The directory that the user named cannot be read.
     #[error("cannot read the repository {name} at {}", path.display())]
     Directory {
-        /// The name.
         name: String,
         /// The directory.
         path: PathBuf,
@@ -61,7 +59,6 @@ pub enum SourceError {
     /// The directory that the user named is in no repository.
     #[error("{} is not in a Git repository, and cannot be {name}", path.display())]
     NoRepository {
-        /// The name.
         name: String,
         /// The directory.
         path: PathBuf,
@@ -69,7 +66,6 @@ pub enum SourceError {
     /// The repository belongs to another user, and is not trusted.
     #[error("the repository {name} at {} belongs to another user", path.display())]
     Untrusted {
-        /// The name.
         name: String,
         /// Its directory.
         path: PathBuf,
@@ -85,7 +81,6 @@ pub enum SourceError {
     Revision {
         /// The name of the repository.
         name: String,
-        /// Its path.
         path: PathBuf,
         /// The revision.
         rev: String,
@@ -99,7 +94,6 @@ pub enum SourceError {
         name: String,
         /// The first digits of the commit.
         commit: String,
-        /// The path.
         path: String,
         /// The entry that stands there.
         fault: Box<SnapshotError>,

@@ -40,7 +40,6 @@ pub struct Past {
     pub commit: SharedText,
     /// Whether the computation had uncommitted changes.
     pub dirty: bool,
-    /// Its inputs.
     pub inputs: Vec<Digest>,
     /// The inputs that may be texts, each in its place.
     #[serde(skip)]

@@ -69,7 +69,6 @@ pub struct Subject<'a> {
     pub digest: &'a Digest,
     /// The result.
     pub entry: &'a Entry,
-    /// Its record.
     pub record: &'a Record,
     /// The index of the result.
     result: usize,
@@ -94,7 +93,6 @@ pub struct Ancestor<'a> {
     pub depth: usize,
     /// The number of the input.
     pub number: usize,
-    /// Its digest.
     pub digest: Digest,
     /// The file, if its maker is known.
     pub subject: Option<Subject<'a>>,

@@ -35,7 +35,6 @@ pub enum Rule {
 pub struct InputLabel {
     /// Its line in the computation's file `inputs`.
     pub name: String,
-    /// Its number.
     pub number: usize,
 }
 
@@ -72,7 +71,6 @@ pub enum RuleError {
     /// Several inputs have this name.
     #[error("the computation has {count} inputs {name:?}")]
     Ambiguous {
-        /// The name.
         name: String,
         /// The number of inputs that have it.
         count: usize,

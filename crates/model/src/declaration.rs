@@ -32,7 +32,6 @@ pub enum DeclarationError {
     /// It begins with another word.
     #[error("{word:?} cannot be declared")]
     Word {
-        /// The word.
         word: String,
         /// The most similar word.
         nearest: Option<String>,

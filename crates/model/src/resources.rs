@@ -100,9 +100,7 @@ impl Resource {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("{text:?} is not {}", resource.amount())]
 pub struct AmountError {
-    /// The resource.
     pub resource: Resource,
-    /// The text.
     pub text: String,
 }
 

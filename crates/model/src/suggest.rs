@@ -5,7 +5,6 @@ use std::fmt;
 /// A name that does not exist, and the existing names. It is displayed in quotes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownName {
-    /// The name.
     pub name: String,
     /// All names that could have been meant.
     pub known: Vec<String>,

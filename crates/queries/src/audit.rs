@@ -121,7 +121,6 @@ impl AuditSample {
 /// The calls of an audit, in the order in which they begin, and those that are left out.
 #[derive(Debug, Default)]
 pub struct AuditPlan {
-    /// The calls.
     pub calls: Vec<PlannedAudit>,
     /// The calls that cannot be audited, by their short names.
     pub left_out: BTreeMap<String, NotAudited>,
@@ -130,7 +129,6 @@ pub struct AuditPlan {
 /// A call that is audited.
 #[derive(Debug)]
 pub struct PlannedAudit {
-    /// The call.
     pub call: AuditedCall,
     /// Its identity in all storages.
     pub id: Blake3,
@@ -218,7 +216,6 @@ impl Explain for NotAudited {
 /// The ends of the calls of an audit so far.
 #[derive(Debug)]
 pub struct AuditEnds<'a> {
-    /// The plan of the audit.
     pub plan: &'a AuditPlan,
     ends: Vec<Option<AuditedEnd>>,
 }
@@ -232,7 +229,6 @@ pub struct AuditCounts {
     pub differ: usize,
     /// They have other outputs, as declared by their computations.
     pub expected: usize,
-    /// They failed.
     pub failed: usize,
     /// They would have taken longer than there was time.
     pub over_budget: usize,

@@ -58,7 +58,6 @@ pub enum BisectError {
     Contradiction {
         /// The revision.
         rev: String,
-        /// Its judgement.
         found: Judgement,
         /// The given judgement.
         expected: Judgement,
@@ -76,7 +75,6 @@ pub enum BisectError {
     Unjudged {
         /// The revision.
         rev: String,
-        /// The reason.
         reason: String,
     },
     /// Results could not be read or written.

@@ -41,7 +41,6 @@ pub enum OutputVerdict {
 /// An output of a task, on both sides; a side may lack the output of this number.
 #[derive(Clone, Copy, Debug)]
 pub struct ComparedOutput {
-    /// Their sources.
     pub sources: [Option<Source>; 2],
     /// The result of the comparison.
     pub verdict: OutputVerdict,
@@ -221,7 +220,6 @@ fn walk(sides: [&Evaluation; 2], visit: &mut dyn FnMut([NodeId; 2])) -> Vec<Work
 /// A file that both tasks read at the same path, with other contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskFileDifference<'a> {
-    /// Its path in the task.
     pub path: &'a TaskPath,
     /// The input whose default it is, if the text of the workflow holds it.
     pub input: Option<&'a InputName>,
@@ -452,7 +450,6 @@ pub struct ComparedRow {
 /// A row as one table has it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ComparedSide {
-    /// The values of its outputs.
     pub outputs: Vec<CellValue>,
     /// The state of its point.
     pub status: RowStatus,

@@ -460,7 +460,6 @@ pub enum SweepChoiceError {
     /// None has this name.
     #[error("the task has no sweep {name}; there are {}", known.join(", "))]
     Unknown {
-        /// The name.
         name: String,
         /// The most similar name.
         nearest: Option<String>,

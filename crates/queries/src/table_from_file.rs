@@ -22,7 +22,6 @@ use crate::frame::{
 pub struct TableFileError {
     /// The file.
     path: String,
-    /// The problem.
     problem: SheetProblem,
 }
 

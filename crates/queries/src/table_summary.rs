@@ -23,7 +23,6 @@ pub struct ReplicateSummary<'a> {
 pub struct PointSummary<'a> {
     /// The texts of the point.
     pub point: Vec<&'a CellValue>,
-    /// The summary of each column.
     pub columns: Vec<ColumnSummary>,
     /// The number of rows that are not there.
     pub not_ok: usize,
@@ -45,7 +44,6 @@ pub struct ColumnSummary {
 /// A statistic of the values of a column at a point.
 #[derive(Clone, Copy, Debug)]
 pub struct SummaryStatistic {
-    /// Its name.
     pub name: &'static str,
     /// Finds it.
     of: fn(&OrderedValues<'_>) -> CellValue,

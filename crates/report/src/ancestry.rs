@@ -36,7 +36,6 @@ const FEW: usize = 5;
 /// The provenance of a file.
 #[derive(Debug)]
 pub struct Ancestry<'a> {
-    /// The storage.
     pub storage: &'a Storage,
     /// The file.
     pub subject: Subject<'a>,

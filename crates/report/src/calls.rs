@@ -159,7 +159,6 @@ const COLUMNS: usize = 8;
 /// The numbers of points of sweeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct PointCounts {
-    /// The sweeps.
     pub(super) sweeps: usize,
     /// The sweeps whose points are not known.
     pub(super) unknown: usize,

@@ -32,7 +32,6 @@ const MAX_POINTS: usize = 5;
 /// Two evaluations, and the user's name of each.
 #[derive(Clone, Copy)]
 pub struct DiffReport<'a> {
-    /// The evaluations.
     pub sides: [&'a Evaluation; 2],
     /// The names.
     pub titles: [&'a str; 2],

@@ -454,7 +454,6 @@ const NAMED: usize = 3;
 pub(super) struct ExplainedGroup<'a> {
     /// In the order of the explanation; never empty.
     pub(super) calls: Vec<&'a Explained>,
-    /// Their reasons.
     pub(super) reasons: Vec<SharedReason<'a>>,
 }
 

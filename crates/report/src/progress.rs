@@ -605,7 +605,6 @@ struct Remaining {
 /// An estimate of the time that is left.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct TimeLeft {
-    /// In seconds.
     seconds: f64,
     /// Whether it will take longer, since the durations of some calls are not known.
     at_least: bool,

@@ -41,9 +41,7 @@ pub(super) struct Point {
 pub(super) struct ShapeBox {
     /// Its upper left corner.
     pub(super) corner: Point,
-    /// Its width.
     pub(super) width: f64,
-    /// Its height.
     pub(super) height: f64,
     /// The lines of text in its middle.
     pub(super) lines: Vec<String>,

@@ -250,7 +250,6 @@ pub enum RangeError {
     Points {
         /// The sheet.
         path: String,
-        /// Its problems.
         problems: Vec<SheetProblem>,
     },
     /// A parameter file is wrong.
@@ -258,7 +257,6 @@ pub enum RangeError {
     Parameters {
         /// The file.
         path: String,
-        /// Its problems.
         problems: Vec<ParameterProblem>,
     },
     /// A sheet has no points.

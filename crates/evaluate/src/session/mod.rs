@@ -699,12 +699,7 @@ pub enum ResultPathError {
     Storage(PathBuf),
     /// It leads into a storage, to a place where no results are.
     #[error("{} is in the storage {}, and not where results are", path.display(), storage.display())]
-    Elsewhere {
-        /// The path.
-        path: PathBuf,
-        /// The storage.
-        storage: PathBuf,
-    },
+    Elsewhere { path: PathBuf, storage: PathBuf },
     /// It leads through no storage.
     #[error("{} is in no storage, and Git's configuration has no compeval.storage", .0.display())]
     Nowhere(PathBuf),

@@ -118,7 +118,6 @@ pub(super) struct Shown<'a> {
     pub(super) target: &'a Path,
     /// Whether it is shown with everything that is mounted below it.
     pub(super) recursive: bool,
-    /// The flags of all its mounts.
     pub(super) flags: MountFlags,
     /// The user namespace by which owners of files are exchanged.
     pub(super) owners: Option<&'a OwnedFd>,

@@ -343,7 +343,6 @@ pub(crate) const TELLING: [&str; 4] = ["keys", "key-users", "sched_debug", "time
 pub(super) enum SystemPart {
     /// A symbolic link.
     Link {
-        /// Its path.
         name: PathBuf,
         /// Its target, relative to that.
         to: PathBuf,

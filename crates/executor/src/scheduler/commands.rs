@@ -170,17 +170,14 @@ enum CommandError {
     /// It could not be started, or not be waited for.
     #[error("compeval.scheduler.{name} cannot be executed: {cause}; it is: {text}")]
     Executed {
-        /// Its name.
         name: &'static str,
         /// It, as it is written.
         text: String,
-        /// The cause.
         cause: io::Error,
     },
     /// It did not end in time.
     #[error("compeval.scheduler.{name} did not end within {} s; it is: {text}", limit.as_secs_f64())]
     TimedOut {
-        /// Its name.
         name: &'static str,
         /// It, as it is written.
         text: String,
@@ -190,21 +187,16 @@ enum CommandError {
     /// It printed too much.
     #[error("compeval.scheduler.{name} printed more than 1 MiB, and was ended; it is: {text}")]
     TooMuchOutput {
-        /// Its name.
         name: &'static str,
         /// It, as it is written.
         text: String,
     },
     /// The user did not want to wait any longer.
     #[error("{name} was interrupted")]
-    Interrupted {
-        /// Its name.
-        name: &'static str,
-    },
+    Interrupted { name: &'static str },
     /// It ended without success.
     #[error("compeval.scheduler.{name} failed ({status}){said}; it is: {text}")]
     Failed {
-        /// Its name.
         name: &'static str,
         /// It, as it is written.
         text: String,
@@ -218,7 +210,6 @@ enum CommandError {
         "compeval.scheduler.{name} printed {printed:?}, and not the id of a job, one word{said}; it is: {text}"
     )]
     NoId {
-        /// Its name.
         name: &'static str,
         /// It, as it is written.
         text: String,

@@ -120,7 +120,6 @@ pub struct ScheduledJob {
     /// The task, or `None` for all tasks of the array that have no line of their own. Slurm prints one line for all
     /// tasks that were cancelled before they started.
     pub index: Option<u32>,
-    /// Its state.
     pub state: JobState,
     /// The scheduler's word for the state, or empty.
     pub word: String,
@@ -171,7 +170,6 @@ pub struct WorkerRequest {
 /// A request, with all that the cluster has to know.
 #[derive(Clone, Copy, Debug)]
 pub struct Submission<'a> {
-    /// The workers.
     pub request: &'a WorkerRequest,
     /// The directory in which workers are started, if the scheduler lets one say that. It must exist on the nodes, too: Slurm
     /// reports no error if it does not.

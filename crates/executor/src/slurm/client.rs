@@ -302,7 +302,6 @@ pub enum SlurmError {
     /// A program could not be started.
     #[error("{program} cannot be started")]
     Start {
-        /// The program.
         program: &'static str,
         /// The cause.
         source: io::Error,
@@ -319,7 +318,6 @@ pub enum SlurmError {
     /// A program could not be waited for.
     #[error("{program} cannot be waited for")]
     Wait {
-        /// The program.
         program: &'static str,
         /// The cause.
         source: io::Error,
@@ -327,39 +325,26 @@ pub enum SlurmError {
     /// A program did not end in time.
     #[error("{program} did not answer for {} s", limit.as_secs_f64())]
     TimedOut {
-        /// The program.
         program: &'static str,
         /// The time that it had.
         limit: Duration,
     },
     /// A program printed too much.
     #[error("{program} printed more than 1 MiB, and was ended")]
-    TooMuchOutput {
-        /// The program.
-        program: &'static str,
-    },
+    TooMuchOutput { program: &'static str },
     /// The caller did not want to wait any longer.
     #[error("{program} was interrupted")]
-    Interrupted {
-        /// The program.
-        program: &'static str,
-    },
+    Interrupted { program: &'static str },
     /// A program ended without success.
     #[error("{program} failed: {message}")]
     Failed {
-        /// The program.
         program: &'static str,
         /// Its message, or else how it ended.
         message: String,
     },
     /// A program said something that it never says.
     #[error("{program} answered with an unknown text: {:?}", excerpt(text))]
-    Answer {
-        /// The program.
-        program: &'static str,
-        /// The text.
-        text: String,
-    },
+    Answer { program: &'static str, text: String },
 }
 
 /// Messages of Slurm when the user has too much in its queues.

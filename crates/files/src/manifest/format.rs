@@ -112,7 +112,6 @@ pub const HEADER: &str = "compeval directory 1";
 pub struct ManifestEntry<C> {
     /// The path in the directory: names of any bytes, with `/` between them.
     pub path: Box<[u8]>,
-    /// Its kind.
     pub kind: EntryKind<C>,
 }
 
@@ -235,7 +234,6 @@ fn split_line(line: &[u8]) -> Option<(&[u8], EntryKind<Digest>)> {
 pub struct ManifestError {
     /// The number of the line, from 1.
     pub line: usize,
-    /// The fault.
     pub fault: ManifestFault,
 }
 
@@ -261,22 +259,10 @@ pub enum ManifestFault {
     Spelling(String),
     /// An entry cannot have this path.
     #[error("the path {} {fault}", shown(path))]
-    Path {
-        /// The path.
-        path: Box<[u8]>,
-        /// The fault.
-        fault: PathFault,
-    },
+    Path { path: Box<[u8]>, fault: PathFault },
     /// The link leads out of the directory.
     #[error("the link {} leads to {}, {fault}", shown(path), shown(target))]
-    Link {
-        /// Its path.
-        path: Box<[u8]>,
-        /// Its target.
-        target: Box<[u8]>,
-        /// The fault.
-        fault: LinkFault,
-    },
+    Link { path: Box<[u8]>, target: Box<[u8]>, fault: LinkFault },
     /// The line before has the same path.
     #[error("the path {} occurs twice", shown(.0))]
     Duplicate(Box<[u8]>),
@@ -286,7 +272,6 @@ pub enum ManifestFault {
     /// A path that leads through an entry that is not a directory, or an empty one.
     #[error("the path {} leads through {}, an entry of its own", shown(path), shown(through))]
     Through {
-        /// The path.
         path: Box<[u8]>,
         /// The path of the other entry.
         through: Box<[u8]>,
@@ -354,7 +339,6 @@ const MAX_LINKS: usize = 40;
 pub struct ManifestMember {
     /// Its own path, which leads through no symbolic link.
     pub path: Box<[u8]>,
-    /// Its digest.
     pub digest: Digest,
 }
 
@@ -450,7 +434,6 @@ fn parts_from_end(path: &[u8]) -> Vec<Vec<u8>> {
 /// A path with different entries in two directories.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntryDifference<'a> {
-    /// The path.
     pub path: &'a [u8],
     /// The entry in each directory, if there is one.
     pub entries: [Option<&'a EntryKind<Digest>>; 2],

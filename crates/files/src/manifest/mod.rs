@@ -85,7 +85,6 @@ pub enum Refusal {
     Kind(&'static str),
     /// It is a symbolic link that leads out of the directory.
     Link {
-        /// Its target.
         target: Box<[u8]>,
         /// The way in which it leads out.
         fault: LinkFault,

@@ -42,7 +42,6 @@ pub struct CollectRequest {
 pub struct Candidate<'a> {
     /// The result.
     pub entry: &'a Entry,
-    /// Its record.
     pub record: &'a Record,
     /// The size of its own files, in bytes. Links count once.
     pub bytes: u64,

@@ -31,7 +31,6 @@ const DEEPEST: usize = 32;
 /// A person or organization.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Contributor {
-    /// The name.
     pub name: String,
     /// A page about the person, such as at ORCID.
     pub url: Option<String>,
@@ -39,7 +38,6 @@ pub struct Contributor {
     pub mail: Option<String>,
     /// The name of the organization that a person belongs to.
     pub affiliation: Option<String>,
-    /// It is an organization.
     pub is_organization: bool,
 }
 
@@ -112,9 +110,7 @@ fn page(text: &str) -> Result<String, AttributionFault> {
 /// The authors of the contents of a crate, and the licences under which it may be used, at the user's choice.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attribution {
-    /// The licences.
     pub licences: Vec<LicenceName>,
-    /// The authors.
     pub authors: Vec<Contributor>,
     /// The organization that publishes it.
     pub publisher: Option<Contributor>,
@@ -309,7 +305,6 @@ pub enum AttributionError {
     Missing {
         /// The missing part, in words.
         missing: &'static str,
-        /// The commit.
         commit: String,
     },
     /// A licence is in no list, and its text is missing, too large, or no text.
@@ -317,15 +312,12 @@ pub enum AttributionError {
     NoText {
         /// The name of the licence.
         name: String,
-        /// The file.
         file: String,
-        /// The commit.
         commit: String,
     },
     /// The file of the repository is wrong.
     #[error("{CITATION_FILE} at commit {commit} cannot be understood")]
     Unreadable {
-        /// The commit.
         commit: String,
         /// The cause.
         source: Box<AttributionFault>,
@@ -366,22 +358,13 @@ pub enum AttributionFault {
     Nameless,
     /// A reference within the file.
     #[error("line {line} refers to another part")]
-    Alias {
-        /// The line.
-        line: usize,
-    },
+    Alias { line: usize },
     /// Too many lists and mappings within each other.
     #[error("line {line} is nested too deeply")]
-    Depth {
-        /// The line.
-        line: usize,
-    },
+    Depth { line: usize },
     /// A key is a list or mapping.
     #[error("line {line} has a key that is a list or a mapping")]
-    Key {
-        /// The line.
-        line: usize,
-    },
+    Key { line: usize },
 }
 
 impl Explain for AttributionError {

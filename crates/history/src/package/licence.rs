@@ -120,7 +120,6 @@ pub enum LicenceFault {
         nearest.as_ref().map_or(format!("which is at {LIST}"), |it| format!("which has {it}"))
     )]
     Unlisted {
-        /// The name.
         name: String,
         /// The name that may be meant.
         nearest: Option<String>,

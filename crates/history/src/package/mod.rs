@@ -60,12 +60,10 @@ pub struct PackagedFile {
     pub path: String,
     /// Its name in the storage.
     pub file: String,
-    /// Its digest.
     pub contents: Digest,
     /// The name that the workflow defines for its maker.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub definition: Option<String>,
-    /// Its maker.
     pub made: FileMaker,
     /// The recorded file that holds it: itself, or the directory that it is a member of.
     #[serde(skip)]
@@ -504,7 +502,6 @@ fn names_in(repository: &Trees, tree: &ObjectId) -> Option<Vec<String>> {
 pub enum FileMaker {
     /// An execution of a computation.
     Call {
-        /// The computation.
         computation: String,
         /// The number of the output.
         output: usize,
@@ -535,7 +532,6 @@ pub enum FileMaker {
 pub struct MakerInput {
     /// Its file in the storage, if that has a record.
     pub file: Option<String>,
-    /// Its digest.
     pub contents: Digest,
 }
 

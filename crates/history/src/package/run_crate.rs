@@ -226,9 +226,7 @@ pub enum CrateError {
     /// The workflow is not in the repository of the current directory.
     #[error("the workflow of {task} at commit {commit} is not found from here")]
     NoWorkflow {
-        /// The task.
         task: String,
-        /// The commit.
         commit: String,
         /// The cause, if the current directory is in a repository.
         source: Option<Box<LoadError>>,

@@ -43,9 +43,7 @@ pub enum PackageKind {
 /// The files of a package, which are as recorded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Package {
-    /// The results.
     pub results: Vec<PackagedResult>,
-    /// Their files.
     pub files: Vec<PackagedFile>,
 }
 

@@ -16,7 +16,6 @@ use crate::task::NodeId;
 #[derive(Clone, Debug, Default)]
 pub(super) struct FilePlaces {
     pub(super) name: usize,
-    /// Each of its lines.
     pub(super) lines: Vec<usize>,
 }
 
@@ -92,7 +91,6 @@ pub(super) struct DefinedExpression {
 /// A name that stands for an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definition {
-    /// The name.
     pub name: Box<str>,
     /// The nodes of the definition: one for each slice with which it is named. There are none if nothing needs it.
     pub nodes: Vec<NodeId>,

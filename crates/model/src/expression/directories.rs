@@ -17,9 +17,7 @@ pub struct WorkflowDirectories {
 /// A directory or a link.
 #[derive(Debug, PartialEq, Eq)]
 pub struct WorkflowEntry {
-    /// Its path.
     pub path: String,
-    /// Its kind.
     pub kind: WorkflowEntryKind,
 }
 
@@ -32,7 +30,6 @@ pub enum WorkflowEntryKind {
         kind: &'static str,
         /// The contents of the file `value`; empty if there is none.
         value: Box<str>,
-        /// The files that are its rules.
         files: Vec<RuleFile>,
         /// The contents of the file `outputs`, if there is one.
         outputs: Option<WrittenSlice>,

@@ -130,7 +130,6 @@ pub enum Fault {
     /// A word that begins no node.
     #[error("{word:?} is not a kind of node")]
     Word {
-        /// The word.
         word: String,
         /// The word that may have been meant.
         nearest: Option<String>,
@@ -164,7 +163,6 @@ pub enum Fault {
         "{name:?} is defined within the expression that begins at {begin}, which is not closed"
     )]
     UnclosedBefore {
-        /// The name.
         name: String,
         /// The beginning of the expression.
         begin: Position,
@@ -222,7 +220,6 @@ pub enum Fault {
     /// A word without quotes behind the levels, rows or lines of a node.
     #[error("{word:?} is not a {line}")]
     WordLine {
-        /// The word.
         word: String,
         /// The kind of the entry that stands there.
         line: LineKind,
@@ -274,7 +271,6 @@ pub enum Fault {
     /// A word behind a colon that is neither a file of the node nor an input.
     #[error("{} has no {name:?}", kind.word())]
     NoWord {
-        /// The kind of the node.
         kind: NodeKind,
         /// The word behind the colon.
         name: String,

@@ -48,7 +48,6 @@ pub struct Text {
     pub defaults: Vec<Option<InputDefault>>,
     /// The names of expressions.
     pub definitions: Vec<Definition>,
-    /// The expression.
     pub expression: Expression,
 }
 
@@ -71,7 +70,6 @@ pub struct Expression {
 /// A node of an expression. Nodes of all kinds have the same parts, as their directories do.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ExpressionNode {
-    /// Its kind.
     pub kind: NodeKind,
     /// Its value: a name that is right for this kind.
     pub value: Box<str>,

@@ -50,14 +50,12 @@ pub enum Source {
     File(TaskFileId),
     /// An output of a call.
     Output {
-        /// The call.
         call: CallId,
         /// The number of the output.
         number: u8,
     },
     /// A value that is derived without a call.
     Derived {
-        /// The value.
         value: DerivedId,
         /// 0; or 1 for the id of the commit of a Git tree.
         number: u8,
@@ -67,7 +65,6 @@ pub enum Source {
 /// A value that is derived without a call, once its source is known.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Derived {
-    /// Its derivation.
     pub how: Derivation,
     /// The source that it is derived from: the revision of a tree, unless it is the recorded one, or the
     /// directory of a member.
@@ -122,7 +119,6 @@ impl Planned {
 /// A point of a planned sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PointOfSweep {
-    /// The sweep.
     pub sweep: PlannedSweepId,
     /// The number of the point among [all that there may be](SweepRows::possible), counted from zero.
     pub row: u32,
@@ -148,7 +144,6 @@ pub enum Step {
 pub struct PlannedSweep {
     /// Its rules.
     pub sweep: SweepId,
-    /// Its body.
     pub body: NodeId,
     /// The names that sweeps around it bind and it depends on, with their texts.
     pub outer: Box<[(BoundId, Arc<str>)]>,
@@ -521,7 +516,6 @@ fn add_sources(workflow: &Workflow, steps: &[Step], node: NodeId, sources: &mut 
 /// Everything that some values are made from, themselves included. Each list is sorted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ancestors {
-    /// The calls.
     pub calls: Vec<CallId>,
     /// The derived values.
     pub derived: Vec<DerivedId>,

@@ -51,7 +51,6 @@ pub enum Derivation {
 pub struct WrongValue {
     /// The value as it is written.
     pub value: Box<str>,
-    /// The fault.
     pub fault: Box<str>,
 }
 
@@ -605,7 +604,6 @@ fn columns(
 
 /// The points that a sweep is to have.
 struct GrownRows {
-    /// All possible points.
     possible: Arc<SweepPoints>,
     /// The number of the last replicate of each of them, if these end by results.
     replicates: Option<Vec<u32>>,

@@ -318,9 +318,7 @@ pub enum SelectionFault {
     /// No point has this text.
     #[error("no point has {name}={text}")]
     NoText {
-        /// The name.
         name: String,
-        /// The text.
         text: String,
         /// The texts that points have.
         known: Vec<String>,

@@ -76,7 +76,6 @@ enum ComparisonOperator {
 pub struct ConditionFault {
     /// The column, in characters from one.
     pub column: usize,
-    /// The mistake.
     pub mistake: ConditionMistake,
 }
 
@@ -133,19 +132,9 @@ pub enum TextOperand {
     /// It is in quotes.
     Quoted(String),
     /// It is a name with a text that is not a number.
-    Word {
-        /// The name.
-        name: String,
-        /// The text.
-        text: String,
-    },
+    Word { name: String, text: String },
     /// It is a name with two texts that are the same number.
-    Same {
-        /// The name.
-        name: String,
-        /// The texts.
-        texts: [String; 2],
-    },
+    Same { name: String, texts: [String; 2] },
 }
 
 impl fmt::Display for TextOperand {

@@ -52,7 +52,6 @@ pub enum TableFault {
     NoNumber {
         /// The name of the column.
         column: String,
-        /// The point.
         point: String,
         /// The contents of the column there, in words.
         what: String,

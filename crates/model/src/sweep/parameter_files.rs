@@ -34,7 +34,6 @@ pub struct ParameterProblem {
     pub object: Option<usize>,
     /// The key, if it is one's.
     pub key: Option<String>,
-    /// The fault.
     pub fault: ParameterFault,
 }
 

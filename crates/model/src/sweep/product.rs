@@ -33,7 +33,6 @@ pub enum FactorFault {
     /// Two factors bind one name.
     #[error("the name {name:?} is also bound by another factor")]
     SameName {
-        /// The name.
         name: String,
         /// The number of the later factor, counted from zero; for replicates, the number of the other factors.
         factor: usize,

@@ -172,7 +172,6 @@ pub enum EndReason {
 pub struct ReplicatesEnd {
     /// The number of replicates.
     pub replicates: u32,
-    /// The reason.
     pub reason: EndReason,
     /// Half the width of the interval as a share of the median, if there are both.
     pub reached: Option<f64>,

@@ -153,7 +153,6 @@ pub struct RuleProblem {
     pub file: String,
     /// The line, counted from one; zero for the whole file.
     pub line: usize,
-    /// The fault.
     pub fault: SweepFault,
 }
 
@@ -505,7 +504,6 @@ pub enum SweepFault {
     /// The least number of replicates is larger than the largest.
     #[error("the least number of replicates is {least}, and the largest is {most}")]
     LeastReplicates {
-        /// The least.
         least: NonZeroU32,
         /// The largest.
         most: NonZeroU32,

@@ -354,7 +354,6 @@ pub struct SheetProblem {
     pub line: Option<usize>,
     /// The name of the column, where it is known.
     pub column: Option<String>,
-    /// The fault.
     pub fault: SheetFault,
 }
 

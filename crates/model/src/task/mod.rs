@@ -174,7 +174,6 @@ impl Task {
 pub struct TaskFile {
     /// Its path, relative to the task.
     pub path: Template<TaskPath>,
-    /// Its contents.
     pub contents: FileContents,
 }
 
@@ -198,7 +197,6 @@ pub enum FileContents {
 pub struct TaskTree {
     /// The repository, and the path in it.
     pub name: Template<TreeName>,
-    /// Its commit.
     pub commit: TreeCommit,
 }
 
@@ -216,7 +214,6 @@ pub enum TreeCommit {
 /// The commit of a repository that the commit of a task records.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedTree {
-    /// The commit.
     pub commit: ObjectId,
     /// The directory in the work tree, and its Git tree, if it has uncommitted changes.
     pub uncommitted: Option<(PathBuf, ObjectId)>,
@@ -413,7 +410,6 @@ pub struct RangedInputs(Vec<RangedInput>);
 /// An input of a task that is evaluated for each point.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RangedInput {
-    /// Its name.
     pub name: InputName,
     /// The input of the transformed task that it is; `None` if the points have a text for it.
     pub given: Option<InputId>,

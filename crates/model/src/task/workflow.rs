@@ -46,7 +46,6 @@ ids! {
 pub enum Node {
     /// Outputs of a computation.
     Computation {
-        /// The computation.
         computation: NamedComputation,
         /// Its inputs, in order, without gap or overlap.
         inputs: Box<[Argument]>,

@@ -21,7 +21,6 @@ use crate::frame::{Frame, MeasuredSide};
 pub struct ComparedMedians {
     /// The change, unless there are too few values.
     pub change: Option<MedianChange>,
-    /// The verdict on the change.
     pub verdict: ChangeVerdict,
     /// Whether the spelling of the values moved an end of the interval by more than the threshold.
     pub is_coarse: bool,
@@ -83,7 +82,6 @@ pub fn is_better(verdict: ChangeVerdict, better: Option<Better>) -> Option<bool>
 pub enum MedianTables<'a> {
     /// The rows of one table that have an old and a new text in a column.
     Levels {
-        /// The table.
         table: &'a Frame,
         /// The column.
         by: &'a str,
@@ -218,14 +216,12 @@ pub struct MedianTable {
     pub groups: Vec<String>,
     /// The names of points without a common text of the sides. They distinguish no groups.
     pub differing: Vec<String>,
-    /// The columns.
     pub columns: Vec<MedianColumn>,
 }
 
 /// The comparison of a column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MedianColumn {
-    /// Its name.
     pub name: String,
     /// Its unit, and which values are better.
     pub measure: ColumnMeasure,

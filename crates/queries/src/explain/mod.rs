@@ -79,7 +79,6 @@ pub enum Why {
         /// The number of the input.
         #[serde(rename = "input")]
         at: usize,
-        /// Its digest.
         new: Digest,
     },
     /// An input has another source than before: the workflow has changed.
@@ -102,13 +101,11 @@ pub enum Why {
         /// The number of the input.
         #[serde(rename = "input")]
         at: usize,
-        /// The literal.
         #[serde(skip)]
         literal: LiteralId,
     },
     /// The last execution failed.
     FailedLast {
-        /// The failure.
         failure: FailureRecord,
         /// The log in the storage, if it printed anything.
         log: Option<String>,
@@ -177,7 +174,6 @@ pub enum Cause {
 /// A first cause, and the number of calls that would run because of it, among others.
 #[derive(Debug)]
 pub struct FirstCause {
-    /// The cause.
     pub cause: Cause,
     /// The number of calls.
     pub calls: usize,
@@ -186,7 +182,6 @@ pub struct FirstCause {
 /// A call that would run.
 #[derive(Debug)]
 pub struct Explained {
-    /// The call.
     pub call: CallId,
     /// The reasons, with the causes of each; never empty.
     pub whys: Vec<(Why, Causes)>,
@@ -687,7 +682,6 @@ const MAX_COMPARED: usize = 256;
 /// An input of a missing call.
 #[derive(Clone, Copy, Debug)]
 struct Ingredient {
-    /// Its source.
     source: Source,
     /// Its digest, or its earlier digest if the current one is unknown.
     digest: Option<Digest>,

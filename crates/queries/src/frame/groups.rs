@@ -12,7 +12,6 @@ use super::{ColumnRole, Frame, FrameRow, RowStatus};
 pub struct FrameSide<'a> {
     /// The table.
     pub frame: &'a Frame,
-    /// The rows.
     pub rows: Vec<&'a FrameRow>,
     /// The places of the columns by which they are grouped. Without one, all cells are empty.
     pub places: Vec<Option<usize>>,
@@ -23,7 +22,6 @@ pub struct FrameSide<'a> {
 pub struct RowGroup<'a, const N: usize> {
     /// The cells that tell it apart.
     pub key: Vec<&'a CellValue>,
-    /// The rows of each side.
     pub sides: [SideRows<'a>; N],
 }
 

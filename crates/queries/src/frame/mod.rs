@@ -54,9 +54,7 @@ pub struct SweepExtent {
 /// A column of a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FrameColumn {
-    /// Its name.
     pub name: String,
-    /// Its role.
     pub role: ColumnRole,
     /// Its unit, and which values are better.
     pub measure: ColumnMeasure,

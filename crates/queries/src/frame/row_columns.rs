@@ -19,7 +19,6 @@ use super::{Frame, FrameRow, RowOrigin, RowStatus};
 pub struct RowColumn {
     /// Its name, also in JSON.
     pub name: &'static str,
-    /// Its subject.
     pub subject: RowSubject,
     /// Whether tables of earlier versions do not have it. JSON has it where it is known.
     pub is_later: bool,

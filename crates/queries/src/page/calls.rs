@@ -51,7 +51,6 @@ pub struct PageCall {
     /// Whether the computation had uncommitted changes.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub dirty: bool,
-    /// Its state.
     pub state: PageCallState,
     /// The end of the execution that made its outputs in milliseconds since 1970, if that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -74,7 +73,6 @@ pub struct PageCall {
     /// The user who recorded it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<SharedText>,
-    /// Its isolation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub isolation: Option<String>,
     /// The resources that it has requested.
@@ -82,9 +80,7 @@ pub struct PageCall {
     pub resources: Box<[String]>,
     /// Its inputs that are short texts.
     pub texts: InputTexts,
-    /// Its inputs.
     pub inputs: Vec<PageValue>,
-    /// Its outputs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub outputs: Vec<PageValue>,
     /// The source of its outputs, if they were taken over.
@@ -93,7 +89,6 @@ pub struct PageCall {
     /// The reason why it failed, or could not be executed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Its log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<PageLog>,
     /// The attesters of its execution; none if only this storage says that it was executed.
@@ -321,7 +316,6 @@ pub struct PageValue {
     /// Its name in the storage, if it is recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// Its SHA-1.
     pub sha1: String,
     /// Its size in bytes.
     pub size: u64,
@@ -341,7 +335,6 @@ pub struct PageValue {
 pub struct PageInput {
     /// Its name in the storage.
     pub file: String,
-    /// Its SHA-1.
     pub sha1: String,
     /// Its size in bytes.
     pub size: u64,
@@ -586,7 +579,6 @@ impl PageValue {
 /// The contents of an output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutputContents {
-    /// Their format.
     pub format: FileFormat,
     /// The size in bytes.
     pub size: u64,

@@ -35,7 +35,6 @@ pub enum ResultShapeKind {
 /// Results that were made in the same way.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ResultShape {
-    /// Their kind.
     pub kind: ResultShapeKind,
     /// Their name.
     pub label: String,

@@ -37,7 +37,6 @@ pub struct PageStudy {
 pub struct GivenInput {
     /// The name of the input.
     pub name: String,
-    /// The given value.
     pub value: GivenValue,
     /// Whether it is the default of the task.
     pub is_default: bool,

@@ -45,7 +45,6 @@ pub struct MeasuredTable<'a> {
 /// A name that tells points apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PointAxis<'a> {
-    /// The name.
     pub name: &'a str,
     /// Whether it is a name of points, and not a text of rows.
     pub is_factor: bool,
@@ -94,7 +93,6 @@ impl MeasuredPoint<'_> {
 /// The steps of a column over an axis of commits, where the other axes are alike.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CommitSteps {
-    /// A point of them.
     pub point: usize,
     /// The number of measured commits; neighbours that rest on the same calls count once.
     pub n: usize,
@@ -107,7 +105,6 @@ pub struct CommitSteps {
 pub struct CommitStep {
     /// The point of the last commit of the old level, and of the first one of the new level. Commits between them were not measured.
     pub points: [usize; 2],
-    /// The step.
     pub step: SeriesStep,
 }
 

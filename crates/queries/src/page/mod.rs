@@ -81,7 +81,6 @@ pub struct PageLimits {
 /// A shape of the drawing on a page.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PageShape {
-    /// Its label.
     pub label: String,
     /// The calls that it stands for, as far as they are on the page.
     pub calls: Vec<usize>,
@@ -115,7 +114,6 @@ pub struct PageData {
     pub outputs_in_all: usize,
     /// The shapes of the drawing, in its order; none if it is too large to be drawn.
     pub shapes: Vec<PageShape>,
-    /// The limits of the page.
     #[serde(skip)]
     pub limits: PageLimits,
     /// The task, if the page is about one.
@@ -319,7 +317,6 @@ pub struct PageOutput {
     /// Whether it is the table of a sweep.
     #[serde(skip)]
     pub is_table: bool,
-    /// Its contents.
     #[serde(skip)]
     pub contents: Option<OutputContents>,
     /// The place of a file or directory with them.
@@ -333,7 +330,6 @@ pub struct PageOutput {
 /// The copy of an output beside a page. Paths are relative to the page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CopyBeside {
-    /// Its path.
     pub path: String,
     /// The name under which a browser saves it; `None` of a directory.
     pub saved_as: Option<String>,

@@ -205,7 +205,6 @@ impl ShownColumn<'_> {
 struct PointStatistic {
     /// The title of its column; `None` if it is not shown.
     title: fn(&ShownColumn<'_>) -> Option<String>,
-    /// Its cell.
     cell: fn(&ShownColumn<'_>, &Measurements) -> Markup,
 }
 

@@ -33,7 +33,6 @@ pub enum StorageError {
     /// There is no storage at this path.
     #[error("cannot open the storage {}", path.display())]
     NoStorage {
-        /// The path.
         path: PathBuf,
         /// The reason.
         source: Box<NoStorage>,
@@ -51,7 +50,6 @@ pub enum StorageError {
     Format {
         /// The record.
         path: PathBuf,
-        /// Its format.
         format: u32,
         /// The newest format that this version reads.
         newest: u32,
@@ -118,7 +116,6 @@ pub enum NoStorage {
     /// A symbolic link in the path leads nowhere.
     #[error("{} is a symbolic link to {}, which does not exist", link.display(), target.display())]
     Dangling {
-        /// The link.
         link: PathBuf,
         /// The path that it leads to.
         target: PathBuf,

@@ -72,7 +72,6 @@ pub(crate) struct Disk {
     id: Option<FileId>,
     /// The mode bits of all new files and directories, if the storage is shared by a group.
     shared: Option<u32>,
-    /// The kind of its file system.
     kind: FileSystemKind,
     /// The times when it was away.
     outages: Outages,

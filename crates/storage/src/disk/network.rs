@@ -402,14 +402,12 @@ pub(super) fn source(error: &StorageError) -> Option<&io::Error> {
 pub enum Outage {
     /// This collection has closed the gate for a while.
     Collection {
-        /// The storage.
         storage: PathBuf,
         /// The process.
         holder: String,
     },
     /// It does not answer, for this reason, and is waited for.
     Began {
-        /// The storage.
         storage: PathBuf,
         /// The reason.
         why: String,
@@ -418,7 +416,6 @@ pub enum Outage {
     },
     /// It answers again, after this time.
     Over {
-        /// The storage.
         storage: PathBuf,
         /// The time.
         after: Duration,

@@ -55,7 +55,6 @@ impl fmt::Display for StorageId {
 pub struct StorageRecord {
     /// The format of this record.
     pub format: Format,
-    /// The id.
     pub id: StorageId,
     /// The user and the time of the first use.
     pub recorded: Provenance,

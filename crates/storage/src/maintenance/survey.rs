@@ -451,9 +451,7 @@ fn may_be_version(name: &str) -> bool {
 /// A call that succeeded once.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PastCall {
-    /// Its name.
     pub name: ResultName,
-    /// Its record.
     pub record: CallRecord,
     /// The collection of its outputs, if they were collected.
     pub collected: Option<Provenance>,

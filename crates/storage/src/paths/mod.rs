@@ -138,7 +138,6 @@ use std::sync::LazyLock;
 /// A version of a computation: everything that a result depends on but its inputs.
 #[derive(Clone, Copy, Debug)]
 pub struct ComputationVersion<'a> {
-    /// The name of the computation.
     pub computation: &'a ComputationName,
     /// The commit that has the computation, or that the uncommitted changes are based on.
     pub commit: &'a ObjectId,
@@ -198,7 +197,6 @@ impl ComputationVersion<'_> {
 /// A version of a task: everything that a job depends on but its inputs.
 #[derive(Clone, Copy, Debug)]
 pub struct TaskVersion<'a> {
-    /// The name of the task.
     pub name: &'a TaskName,
     /// The commit of its repository.
     pub commit: &'a ObjectId,

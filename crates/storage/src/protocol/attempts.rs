@@ -287,7 +287,6 @@ impl<'a> CallLogs<'a> {
 pub struct Suspension {
     /// The name under which it was begun.
     pub name: ResultName,
-    /// Its record.
     pub record: SuspensionRecord,
 }
 

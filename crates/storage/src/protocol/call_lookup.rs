@@ -28,7 +28,6 @@ use ce_model::text_file;
 /// A call to look up: a version of a computation and the digests of its inputs.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
-    /// The version of its computation.
     pub version: ComputationVersion<'a>,
     /// Its inputs, in order.
     pub inputs: &'a [Digest],

@@ -10,7 +10,6 @@ use ce_model::digest::{Digest, ObjectId};
 /// A directory in a commit.
 #[derive(Clone, Copy, Debug)]
 pub struct CommitPath<'a> {
-    /// The commit.
     pub commit: &'a ObjectId,
     /// The path of the directory; empty for the whole commit.
     pub path: &'a str,

@@ -29,9 +29,7 @@ pub struct Deviation {
 /// An output that differs from the recorded one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviatingOutput {
-    /// Its number.
     pub number: usize,
-    /// Its recorded digest.
     pub recorded: Digest,
     /// Its digest now.
     pub found: Digest,

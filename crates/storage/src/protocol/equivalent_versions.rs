@@ -291,7 +291,6 @@ impl Versions {
 /// A result of the same call under another version.
 #[derive(Debug)]
 pub struct Equivalent {
-    /// Its outputs.
     pub outputs: Outputs,
     /// The location of these. Only outputs that are here can be taken over. The digests of other inputs are known.
     pub whereabouts: OutputLocation,

@@ -120,7 +120,6 @@ impl<'a> Ledger<'a> {
 pub struct Revocation {
     /// The result that it is about.
     pub entry: Entry,
-    /// Its record.
     pub record: RevocationRecord,
     /// The contents of its file.
     pub text: Vec<u8>,

@@ -75,7 +75,6 @@ use ce_model::digest::{Blake3, Digest};
 pub struct Stored {
     /// Its name, relative to the storage.
     pub name: String,
-    /// Its digest.
     pub digest: Digest,
     /// Its stamp; meaningless if it does not exist.
     pub stamp: Stamp,

@@ -19,11 +19,9 @@ use ce_model::name::{InputName, TaskName};
 /// A finished job.
 #[derive(Debug)]
 pub struct Job<'a> {
-    /// The version of the task.
     pub task: TaskVersion<'a>,
     /// The symbolic names of its inputs, in order.
     pub names: &'a [InputName],
-    /// Their digests.
     pub inputs: &'a [Digest],
     /// The literals that its workflow reads.
     pub literals: &'a [Stored],
@@ -33,7 +31,6 @@ pub struct Job<'a> {
     pub outputs: &'a [Stored],
     /// Whether some of these are known and deliberately not here.
     pub is_away: bool,
-    /// The names of all its calls.
     pub calls: Vec<&'a ResultName>,
 }
 

@@ -43,7 +43,6 @@ pub struct WorkerName(RunName);
 /// A ticket that a worker has, or had when it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
-    /// The worker.
     pub worker: WorkerName,
     /// The number of the ticket.
     pub ticket: u64,
@@ -283,7 +282,6 @@ pub struct QueueSearch<'a> {
     listed: Option<FileStat>,
     /// The runs that are workers and have no queue: these are not looked at again.
     workers: BTreeSet<RunName>,
-    /// All other runs.
     others: BTreeSet<RunName>,
 }
 
@@ -355,7 +353,6 @@ pub struct ClaimedTicket<'a> {
     class: String,
     /// The key of its run, or the worker's own.
     key: SecretKey,
-    /// Its contents.
     pub contents: TicketContents,
 }
 
@@ -570,7 +567,6 @@ pub struct ClaimedCall {
         skip_serializing_if = "Option::is_none"
     )]
     pub ticket: Option<Ticket>,
-    /// The worker.
     #[serde(flatten)]
     pub worker: Holder,
     /// When the worker took it.

@@ -54,7 +54,6 @@ type Key = Blake3;
 struct CachedRecord {
     /// The stat of the record when it was read.
     stat: FileStat,
-    /// The digest and the stamp of each output.
     outputs: Box<[(Digest, Stamp)]>,
     /// Whether it was a hit.
     #[serde(skip)]

@@ -56,7 +56,6 @@ pub struct Stage<'a> {
     pub(crate) writable_area: WritableArea,
     /// All outputs are in their places.
     pub(crate) published: bool,
-    /// The log is empty.
     pub(crate) log_is_empty: bool,
     progress: StageProgress,
 }

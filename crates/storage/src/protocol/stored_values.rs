@@ -27,25 +27,17 @@ pub enum MemberError {
     /// Nothing has that path.
     #[error("there is no {path} in the directory {}", directory.display())]
     Missing {
-        /// The path.
         path: MemberPath,
-        /// The directory.
         directory: PathBuf,
         /// A path in it that may be meant.
         nearest: Option<String>,
     },
     /// The value is a file.
     #[error("there is no {path} in {}, which is a file", file.display())]
-    NotADirectory {
-        /// The path.
-        path: MemberPath,
-        /// The file.
-        file: PathBuf,
-    },
+    NotADirectory { path: MemberPath, file: PathBuf },
     /// It is a directory that cannot be a value.
     #[error("{} cannot be a value for itself: {source}", directory.display())]
     Refused {
-        /// The directory.
         directory: PathBuf,
         /// The reason.
         source: ManifestError,
@@ -55,7 +47,6 @@ pub enum MemberError {
     Name {
         /// The path that was asked for.
         path: MemberPath,
-        /// The directory.
         directory: PathBuf,
     },
     /// The storage cannot be read.

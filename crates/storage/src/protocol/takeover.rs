@@ -19,7 +19,6 @@ pub enum Takeover {
 /// A call of any version: the common properties of a result that is taken over and the call that it stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct VersionlessCall<'a> {
-    /// The name of the computation.
     pub computation: &'a ComputationName,
     /// Its tree, or the blob of its file.
     pub tree: &'a ObjectId,

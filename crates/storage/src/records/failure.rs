@@ -85,7 +85,6 @@ struct AnsweredFailure {
 pub struct FailedCall {
     /// Its short name.
     pub name: String,
-    /// Its failure.
     #[serde(flatten, with = "AnsweredFailure")]
     pub failure: FailureFacts,
 }
@@ -119,7 +118,6 @@ pub struct Failure {
 pub struct FailureRecord {
     /// The format of this record.
     pub format: Format,
-    /// The computation.
     pub computation: ComputationName,
     /// The commit that holds it.
     pub commit: ObjectId,
@@ -129,7 +127,6 @@ pub struct FailureRecord {
     /// Its inputs, in order.
     #[serde(deserialize_with = "at_most_100")]
     pub inputs: Vec<Digest>,
-    /// The failure.
     #[serde(flatten)]
     pub failure: Failure,
     /// The user, host and time of recording.

@@ -101,7 +101,6 @@ fn at_most_100<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
 pub struct CallRecord {
     /// The format of this record.
     pub format: Format,
-    /// The computation.
     pub computation: ComputationName,
     /// The commit that holds it.
     pub commit: ObjectId,
@@ -161,7 +160,6 @@ impl CallRecord {
 pub struct InputRecord {
     /// The format of this record.
     pub format: Format,
-    /// The file.
     #[serde(flatten)]
     pub file: Published,
     /// The user, host and time of recording.
@@ -191,7 +189,6 @@ pub struct CommitTreeRecord {
 pub struct JobRecord<C = Vec<String>> {
     /// The format of this record.
     pub format: Format,
-    /// The task.
     pub task: TaskName,
     /// The commit of the task's repository.
     pub commit: ObjectId,
@@ -496,7 +493,6 @@ fn text(record: &impl Serialize) -> serde_json::Result<Vec<u8>> {
 pub struct VersionRecord {
     /// The format of this record.
     pub format: Format,
-    /// The computation.
     pub computation: ComputationName,
     /// The commit that holds it.
     pub commit: ObjectId,
@@ -566,7 +562,6 @@ impl RepositoryRecord {
 /// The remaining record of a collected result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tombstone<T> {
-    /// Its record.
     #[serde(flatten)]
     pub record: T,
     /// The user, and the time of the collection.
@@ -676,7 +671,6 @@ pub struct AuditReport {
     pub peak_bytes: u64,
     /// Its isolation, as in the record of a call.
     pub isolation: SharedText,
-    /// The kind of its host.
     pub host_kind: Option<HostKind>,
     /// The outputs that it has made; empty if it failed.
     pub outputs: Vec<Digest>,
@@ -767,7 +761,6 @@ pub struct SignerNote {
     /// The fingerprint of the key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// The commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     /// The repository that it came from.

@@ -43,7 +43,6 @@ pub struct Ticket {
     pub format: u32,
     /// The task that wants it.
     pub task: TaskName,
-    /// The computation.
     pub computation: ComputationName,
     /// The commit that holds it.
     pub commit: ObjectId,
@@ -143,7 +142,6 @@ pub struct OutOfTime {
 pub struct PublishedCall {
     /// Its short name.
     pub name: String,
-    /// The source of its outputs.
     pub source: OutputSource,
     /// Its outputs, in order.
     pub outputs: Vec<Published>,
@@ -330,7 +328,6 @@ pub enum SuspensionState {
 /// A job that waits for a suspended call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaitingJob {
-    /// The task.
     pub task: TaskName,
     /// The commit of its repository.
     pub commit: ObjectId,
@@ -341,7 +338,6 @@ pub struct WaitingJob {
 pub struct SuspensionRecord {
     /// The format of this record.
     pub format: Format,
-    /// The computation.
     pub computation: ComputationName,
     /// The commit that holds it.
     pub commit: ObjectId,
@@ -362,7 +358,6 @@ pub struct SuspensionRecord {
     pub access: Vec<String>,
     /// Whether it was executed in a sandbox.
     pub isolated: bool,
-    /// Its state.
     pub state: SuspensionState,
     /// The number of times that `exec` was started.
     pub attempts: u32,

@@ -204,7 +204,6 @@ pub struct Finding {
 pub struct ExpectedFile {
     /// Its name, relative to the storage.
     pub name: String,
-    /// Its digest.
     pub digest: Digest,
     /// Its name in the stage, from where it may not have been moved yet.
     pub(crate) waiting: Option<String>,
@@ -349,9 +348,7 @@ impl Entry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "PublishedFields", into = "PublishedFields")]
 pub struct Published {
-    /// Its digest.
     pub digest: Digest,
-    /// Its stamp.
     pub stamp: Stamp,
 }
 

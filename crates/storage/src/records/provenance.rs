@@ -87,7 +87,6 @@ pub struct Execution {
     pub system_seconds: f64,
     /// Peak resident memory of its largest process, in bytes.
     pub peak_bytes: u64,
-    /// Its exit status.
     pub exit_status: i32,
     /// The exit statuses of its tasks, by their numbers, if a launcher has started it.
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
@@ -155,7 +154,6 @@ pub enum Origin {
         /// The stage, relative to the storage and never outside of it.
         #[serde(deserialize_with = "inside")]
         stage: String,
-        /// The execution.
         #[serde(flatten)]
         execution: Execution,
     },

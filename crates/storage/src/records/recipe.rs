@@ -46,7 +46,6 @@ struct HeaderLine<H> {
 pub struct RecipeFile<N = String> {
     /// Its name in the storage.
     pub file: N,
-    /// Its digest.
     #[serde(flatten)]
     pub digest: Digest,
 }

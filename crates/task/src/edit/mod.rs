@@ -88,7 +88,6 @@ pub enum EditError {
     #[error("cannot use the repository at {}", path.display())]
     #[hint("git -C {} status says what is wrong", path.display())]
     Git {
-        /// Its path.
         path: PathBuf,
         /// The message of gix.
         source: Box<dyn std::error::Error + Send + Sync>,

@@ -77,7 +77,6 @@ const DEFAULTS: &str = "defaults";
 /// A task and its warnings.
 #[derive(Debug)]
 pub struct Loaded {
-    /// The task.
     pub task: Task,
     /// The warnings, in the order of the files.
     pub warnings: Vec<Warning>,
@@ -121,7 +120,6 @@ pub enum LoadError {
         path: PathBuf,
         /// The problems, in the order of the files.
         problems: Vec<Problem>,
-        /// The warnings.
         warnings: Vec<Warning>,
     },
 }

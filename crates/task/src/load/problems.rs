@@ -32,14 +32,12 @@ pub struct Problem {
     pub line: Option<usize>,
     /// The line of the text around it, if it is in the text of a workflow.
     pub excerpt: Option<Box<Excerpt>>,
-    /// The fault.
     pub fault: LoadFault,
 }
 
 /// The reason why computations are not isolated.
 #[derive(Clone, Debug)]
 pub struct Exposed {
-    /// The reason.
     pub reason: String,
     /// Advice for the user.
     pub hint: Option<String>,
@@ -81,7 +79,6 @@ pub enum LoadFault {
     #[error("the label {label:?} stands before the input {place:?}")]
     #[hint("put the expressions into the order of the inputs")]
     LabelPlace {
-        /// The label.
         label: String,
         /// The input, or inputs, of the place.
         place: String,
@@ -107,7 +104,6 @@ pub enum LoadFault {
     #[error("{name} is {}: a name stands for one computation", files.join(" and "))]
     #[hint("give each a name of its own, or chmod -x a file that is not a computation")]
     SeveralComputations {
-        /// The name.
         name: String,
         /// Their names in `computations/`.
         files: Vec<String>,
@@ -141,7 +137,6 @@ pub enum LoadFault {
     #[error("the input {name:?} is also in line {line}")]
     #[hint("rename it")]
     Duplicate {
-        /// The name.
         name: String,
         /// The line of its first occurrence.
         line: usize,
@@ -239,7 +234,6 @@ pub enum LoadFault {
     #[error("the task has no file {path:?}")]
     #[hint(Some(meant_or(nearest.as_deref(), missing_file_hint(path))))]
     NoFile {
-        /// The path.
         path: String,
         /// The path of a file of it that may be meant.
         nearest: Option<String>,
@@ -252,7 +246,6 @@ pub enum LoadFault {
         value: String,
         /// The names with their texts, in words.
         texts: Vec<String>,
-        /// The fault.
         fault: Box<Self>,
     },
     /// A computation has other inputs or outputs than the one at another point of a sweep.
@@ -275,7 +268,6 @@ pub enum LoadFault {
         value: String,
         /// The name of the input.
         name: String,
-        /// The fault.
         fault: NoText,
     },
     /// The task records no commit of a repository.
@@ -303,7 +295,6 @@ pub enum LoadFault {
     )]
     #[hint("run git status: it starts the filter, and notes unchanged files in the index")]
     Filtered {
-        /// The files.
         files: Vec<PathBuf>,
         /// The name of the filter.
         filter: String,
@@ -336,7 +327,6 @@ pub enum LoadFault {
     #[error("the computation has no input {name:?}")]
     #[hint(Some(meant_or(nearest.as_deref(), "name a line of the computation's file inputs")))]
     NoLabel {
-        /// The name.
         name: String,
         /// The most similar name of an input.
         nearest: Option<String>,
@@ -552,7 +542,6 @@ impl LoadFault {
 pub struct Warning {
     /// The path, relative to the task.
     pub path: PathBuf,
-    /// The oddity.
     pub oddity: WarningKind,
 }
 
@@ -609,7 +598,6 @@ pub enum ResourceFault {
     #[error("{word:?} is not a resource")]
     #[hint(Some(unknown_resource_hint(word, nearest.as_deref())))]
     Word {
-        /// The word.
         word: String,
         /// The most similar word.
         nearest: Option<String>,
@@ -641,7 +629,6 @@ pub enum ResourceFault {
         "name an input of the task, a factor, or a column of computed points that :names lists; or write a number"
     )))]
     NoName {
-        /// The name.
         name: String,
         /// The most similar name.
         nearest: Option<String>,

@@ -41,7 +41,6 @@ pub(super) enum Located {
     Directory {
         /// The directory.
         dir: TreePath,
-        /// Its identity.
         identity: Identity,
     },
     /// A file.
