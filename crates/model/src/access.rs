@@ -39,37 +39,49 @@ pub struct InputLabel {
 }
 
 /// The reason why a line grants nothing.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 pub enum RuleError {
     /// It begins with another word.
     #[error("{0:?} cannot be granted")]
+    #[hint(
+        "write network, read PATH, write PATH, env NAME, device PATH, root INPUT, path INPUT or suspend"
+    )]
     Word(String),
     /// Something follows a word that stands alone.
     #[error("nothing may follow the word {0}")]
+    #[hint("write the word alone in its line")]
     Rest(&'static str),
     /// No absolute path follows, or one with `..` in it.
     #[error("{0:?} is not an absolute path without ..")]
+    #[hint("write an absolute path, as in read /opt/data")]
     Path(String),
     /// A device elsewhere than below `/dev`.
     #[error("{0:?} is not below /dev")]
+    #[hint("write a path such as device /dev/fuse")]
     NotInDev(String),
     /// Files of `/dev`, where devices cannot be opened unless they are granted as such.
     #[error("{} is in /dev, and only devices of it can be granted", .0.display())]
+    #[hint("write device PATH for each device that it needs")]
     InDev(PathBuf),
     /// Files of `/proc`, which show processes of the host and lead to its files, or what controls the kernel below `/sys`.
     #[error("{} cannot be granted: it reaches beyond files", .0.display())]
+    #[hint("grant the files that it needs; a sandbox has a /proc of its own, and /sys can be read")]
     Kernel(PathBuf),
     /// Something that is not a device.
     #[error("{} is not a device", .0.display())]
+    #[hint("write the path of a device; ls -l /dev lists them")]
     NotADevice(PathBuf),
     /// No name of a variable follows.
     #[error("{0:?} is not the name of a variable, or the beginning of one and *")]
+    #[hint("write a name, as in env OMP_NUM_THREADS or env OMP_*")]
     Variable(String),
     /// No input has this name.
     #[error("the computation has no input {0:?}")]
+    #[hint("name a line of the computation's file inputs")]
     NoInput(String),
     /// Several inputs have this name.
     #[error("the computation has {count} inputs {name:?}")]
+    #[hint("give these inputs different names")]
     Ambiguous {
         name: String,
         /// The number of inputs that have it.
@@ -77,30 +89,8 @@ pub enum RuleError {
     },
     /// There is a root already.
     #[error("line {0} names a root already")]
+    #[hint("keep one root line; more than one path line is fine")]
     TwoRoots(usize),
-}
-
-impl Explain for RuleError {
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::Variable(_) => "write a name, as in env OMP_NUM_THREADS or env OMP_*",
-            Self::NoInput(_) => "name a line of the computation's file inputs",
-            Self::InDev(_) => "write device PATH for each device that it needs",
-            Self::NotInDev(_) => "write a path such as device /dev/fuse",
-            Self::Kernel(_) => {
-                "grant the files that it needs; a sandbox has a /proc of its own, and /sys can be read"
-            }
-            Self::Ambiguous { .. } => "give these inputs different names",
-            Self::TwoRoots(_) => "keep one root line; more than one path line is fine",
-            Self::Word(_) => {
-                "write network, read PATH, write PATH, env NAME, device PATH, root INPUT, path INPUT or suspend"
-            }
-            Self::Rest(_) => "write the word alone in its line",
-            Self::Path(_) => "write an absolute path, as in read /opt/data",
-            Self::NotADevice(_) => "write the path of a device; ls -l /dev lists them",
-        };
-        Some(hint.to_owned())
-    }
 }
 
 impl Rule {

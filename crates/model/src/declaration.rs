@@ -4,7 +4,7 @@
 use std::str;
 
 use crate::exit::Explain;
-use crate::suggest;
+use crate::suggest::{self, meant_or};
 
 /// The declaration of a computation that is one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,13 +24,21 @@ enum Word {
 }
 
 /// The reason why a line of a declaration is not valid.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 pub enum DeclarationError {
     /// There is no such line.
     #[error("declares neither inputs nor outputs")]
+    #[hint(
+        "write lines such as #CE inputs NAMES and #CE outputs NAMES above the code, with the comment sign of its \
+         language and no space before CE"
+    )]
     Nothing,
     /// It begins with another word.
     #[error("{word:?} cannot be declared")]
+    #[hint(Some(meant_or(
+        nearest.as_deref(),
+        format!("write one of the words {}", Word::ALL.map(Word::text).join(", "))
+    )))]
     Word {
         word: String,
         /// The most similar word.
@@ -38,48 +46,32 @@ pub enum DeclarationError {
     },
     /// It begins with the name of a file that only a directory can have.
     #[error("a computation with the file {0} is a directory")]
+    #[hint("make it a directory with the files inputs, outputs, exec and {_0}")]
     NeedsDirectory(String),
     /// A quoted name has no end.
     #[error("the quote before {0:?} does not end")]
+    #[hint("write 'a b' for a name with a space")]
     Quote(String),
     /// Something other than white space follows a quoted name.
     #[error("{0:?} follows the end of a quote")]
+    #[hint("write a space between names")]
     AfterQuote(String),
     /// A quoted name is empty.
     #[error("the name in quotes is empty")]
+    #[hint("write a name, or nothing")]
     EmptyName,
     /// A name has a comma.
     #[error("there is a comma in {0:?}")]
+    #[hint("separate names by spaces; write 'a,b' for a name with a comma")]
     Comma(String),
     /// It is not UTF-8.
     #[error("the line is not UTF-8 text")]
+    #[hint("save the file as UTF-8")]
     NotText,
     /// It comes too late.
     #[error("the declaration ends before this line, at line {0}, which is not a comment")]
+    #[hint("move it above line {_0}")]
     Late(usize),
-}
-
-impl Explain for DeclarationError {
-    fn hint(&self) -> Option<String> {
-        Some(match self {
-            Self::Nothing => "write lines such as #CE inputs NAMES and #CE outputs NAMES above the code, with the \
-                              comment sign of its language and no space before CE"
-                .to_owned(),
-            Self::Word { nearest: Some(word), .. } => format!("did you mean {word:?}?"),
-            Self::Word { nearest: None, .. } => {
-                format!("write one of the words {}", Word::ALL.map(Word::text).join(", "))
-            }
-            Self::NeedsDirectory(file) => {
-                format!("make it a directory with the files inputs, outputs, exec and {file}")
-            }
-            Self::Quote(_) => "write 'a b' for a name with a space".to_owned(),
-            Self::AfterQuote(_) => "write a space between names".to_owned(),
-            Self::Comma(_) => "separate names by spaces; write 'a,b' for a name with a comma".to_owned(),
-            Self::EmptyName => "write a name, or nothing".to_owned(),
-            Self::NotText => "save the file as UTF-8".to_owned(),
-            Self::Late(line) => format!("move it above line {line}"),
-        })
-    }
 }
 
 /// The beginnings of lines that are comments.

@@ -13,48 +13,36 @@ use crate::digest::Digest;
 use crate::exit::Explain;
 
 /// The reason why a text is not a name.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Explain)]
 pub enum NameError {
     /// There is nothing.
     #[error("the name is empty")]
+    #[hint("write a name")]
     Empty,
     /// The text holds a character that a name may not hold.
     #[error("{0:?} holds a slash or a control character")]
+    #[hint("write a name without slashes and control characters, as in sort-2")]
     Character(String),
     /// `.` and `..` are places, not names.
     #[error("{0:?} is not a name")]
+    #[hint("write a name without slashes and control characters, as in sort-2")]
     Dots(String),
     /// A storage name that begins at the root of the file system.
     #[error("{0:?} is absolute; names are relative to the storage")]
+    #[hint("give the name of a file in the storage, such as tinputs/ad/48103e4fc7")]
     Absolute(String),
     /// A path that leads out, or is not the plainest one.
     #[error("{0:?} is not a plain relative path: no part of it may be empty, . or ..")]
+    #[hint("write a path such as data/table.csv")]
     Path(String),
     /// A text that names no Git tree.
     #[error("{0:?} is not SOURCE or SOURCE:PATH; PATH is relative, without empty parts, . and ..")]
+    #[hint("write the path of a submodule, or . for the task's repository, as in .:data")]
     Tree(String),
     /// A storage name that climbs.
     #[error("{0:?} leads out of the storage")]
+    #[hint("give the name of a file in the storage, such as tinputs/ad/48103e4fc7")]
     Climbs(String),
-}
-
-impl Explain for NameError {
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::Empty => "write a name",
-            Self::Character(_) | Self::Dots(_) => {
-                "write a name without slashes and control characters, as in sort-2"
-            }
-            Self::Absolute(_) | Self::Climbs(_) => {
-                "give the name of a file in the storage, such as tinputs/ad/48103e4fc7"
-            }
-            Self::Path(_) => "write a path such as data/table.csv",
-            Self::Tree(_) => {
-                "write the path of a submodule, or . for the task's repository, as in .:data"
-            }
-        };
-        Some(hint.to_owned())
-    }
 }
 
 fn component(text: &str) -> Result<Box<str>, NameError> {

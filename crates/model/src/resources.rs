@@ -97,18 +97,12 @@ impl Resource {
 }
 
 /// A text that is not an amount of a resource.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error, Explain)]
 #[error("{text:?} is not {}", resource.amount())]
+#[hint("write a line such as {}", resource.example())]
 pub struct AmountError {
     pub resource: Resource,
     pub text: String,
-}
-
-impl Explain for AmountError {
-    fn hint(&self) -> Option<String> {
-        let hint = format!("write a line such as {}", self.resource.example());
-        Some(hint)
-    }
 }
 
 /// A program that starts `exec` on every task of an allocation, with its options, such as Slurm's: `srun --mpi=pmix`.

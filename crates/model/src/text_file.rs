@@ -13,28 +13,20 @@ pub const MAX_FILE: usize = 1 << 20;
 pub const MAX_POINTS_FILE: usize = 64 << 20;
 
 /// The reason why the contents of a file are not a text of this kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 pub enum TextError {
     /// The file holds something other than UTF-8.
     #[error("is not UTF-8 text")]
+    #[hint("save the file as UTF-8")]
     NotText,
     /// The file or its first line is empty.
     #[error("has an empty first line")]
+    #[hint("write its text into the first line")]
     Empty,
     /// A list has an empty line before its end.
     #[error("the line is empty")]
+    #[hint("remove the line")]
     EmptyLine,
-}
-
-impl Explain for TextError {
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::NotText => "save the file as UTF-8",
-            Self::Empty => "write its text into the first line",
-            Self::EmptyLine => "remove the line",
-        };
-        Some(hint.to_owned())
-    }
 }
 
 /// Returns the lines of a list, each trimmed.

@@ -7,6 +7,7 @@ use crate::exit::Explain;
 use crate::name::NameError;
 use crate::resources::Resource;
 use crate::slice::{MAX_ARITY, SliceError};
+use crate::suggest::meant_or;
 use crate::sweep::{FactorFault, ProductFault, STATUS, SheetFault, SheetProblem, SweepFault};
 
 /// A place in a text.
@@ -110,14 +111,16 @@ impl fmt::Display for Mistake {
 }
 
 /// The kind of a mistake.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 #[non_exhaustive]
 pub enum Fault {
     /// The text holds something other than UTF-8.
     #[error("the text is not UTF-8 from here on")]
+    #[hint("save the text as UTF-8")]
     NotText,
     /// Something else was expected.
     #[error("expected {expected}, found {found}")]
+    #[hint(None)]
     Expected {
         /// The syntax that was expected, in words.
         expected: String,
@@ -126,9 +129,11 @@ pub enum Fault {
     },
     /// The text ends within an expression.
     #[error("the expression that begins at {0} is not closed")]
+    #[hint("write the `)` that is missing")]
     Unclosed(Position),
     /// A word that begins no node.
     #[error("{word:?} is not a kind of node")]
+    #[hint(Some(meant_or(nearest.as_deref(), node_hint(word))))]
     Word {
         word: String,
         /// The word that may have been meant.
@@ -136,32 +141,41 @@ pub enum Fault {
     },
     /// A string or a name in bars has no end.
     #[error("{0} has no end")]
+    #[hint("end it with the character that it begins with")]
     Open(&'static str),
     /// A control character in quotes.
     #[error("the control character {0:?} cannot stand in quotes")]
+    #[hint("write it in bars, by its number, as in |a\\x1b;b|")]
     Control(char),
     /// A backslash before something that it does not belong to.
     #[error("after \\ only |, \\ and xHH; may stand")]
+    #[hint("write \\\\ for a backslash")]
     Escape,
     /// A text that is not allowed as a name.
     #[error("{0}")]
+    #[hint(_0.hint())]
     Name(NameError),
     /// A number or word that should be a text in quotes.
     #[error("a constant stands in quotes: {0}")]
+    #[hint("write '{_0}'")]
     Unquoted(String),
     /// A line of resources without quotes.
     #[error("a line of resources is one text in quotes: {0}")]
+    #[hint(Some(resource_line_hint(_0)))]
     UnquotedResource(String),
     /// A character that looks like a quote.
     #[error("{0:?} cannot begin a text")]
+    #[hint("write texts in plain quotes, as in 'x'")]
     Quote(char),
     /// A comma between arguments.
     #[error("there is a comma between arguments")]
+    #[hint("separate them by spaces")]
     Comma,
     /// A definition begins within an expression.
     #[error(
         "{name:?} is defined within the expression that begins at {begin}, which is not closed"
     )]
+    #[hint("write the `)` that is missing before it; a label of an input is written :NAME")]
     UnclosedBefore {
         name: String,
         /// The beginning of the expression.
@@ -169,33 +183,42 @@ pub enum Fault {
     },
     /// There is no expression behind the definitions.
     #[error("the text ends with the definition of {0:?}, and has no workflow")]
+    #[hint("write the expression that the task is; it may be {_0} alone")]
     NoWorkflow(String),
     /// Something stands behind the last expression.
     #[error("the expression before this is the workflow, and nothing may follow it")]
+    #[hint("{}", behind_workflow_hint(*is_bracket))]
     BehindWorkflow {
         /// It is a closing bracket.
         is_bracket: bool,
     },
     /// Two definitions have one name.
     #[error("{0:?} is defined twice: first at {1}")]
+    #[hint("rename it")]
     DefinedTwice(String, Position),
     /// A definition has the name of an input of the task.
     #[error("{0:?} is an input of the task, and cannot be defined")]
+    #[hint("rename it")]
     DefinedInput(String),
     /// A sweep binds the name of a definition.
     #[error("the sweep binds {0:?}, which is defined as an expression")]
+    #[hint("rename one of them")]
     BoundDefinition(String),
     /// A definition contains itself.
     #[error("{0:?} is a part of what defines it")]
+    #[hint("name another expression in it")]
     DefinedByItself(String),
     /// A slice of something that passes up one value.
     #[error("{0:?} passes up one value: there is nothing to choose")]
+    #[hint("leave out the brackets")]
     OnePassedUp(String),
     /// A slice of `ALL`, whose parts have slices of their own.
     #[error("{0:?} is several expressions, and has no slice of its own")]
+    #[hint("define each of them, and name the one that is meant")]
     SlicedAll(String),
     /// A slice has an output that a definition does not pass up.
     #[error("{name:?} passes up {passed}, and no {output}")]
+    #[hint("{}", not_passed_up_hint(output))]
     NotPassedUp {
         /// The definition.
         name: String,
@@ -206,6 +229,10 @@ pub enum Fault {
     },
     /// A slice has a name, and the definition has chosen outputs by numbers.
     #[error("{name:?} passes up the outputs {passed}, chosen by number, and {output} is a name")]
+    #[hint(
+        "choose by names where {name:?} is defined, as in [{output}]; or count here: the first output that it passes \
+         up is {name}[0]"
+    )]
     NamedOfNumbers {
         /// The definition.
         name: Box<str>,
@@ -216,9 +243,11 @@ pub enum Fault {
     },
     /// A definition has the name of the root.
     #[error("{0:?} is the name of the workflow itself")]
+    #[hint("give it another name")]
     DefinedRoot(String),
     /// A word without quotes behind the levels, rows or lines of a node.
     #[error("{word:?} is not a {line}")]
+    #[hint(Some(bare_word_hint(word, *line, *role)))]
     WordLine {
         word: String,
         /// The kind of the entry that stands there.
@@ -228,48 +257,65 @@ pub enum Fault {
     },
     /// A range in a row.
     #[error("{0:?} is a range of levels, and a row has one text for each column")]
+    #[hint("write rows, or quotes around it if it is a text")]
     RangeInRow(String),
     /// A malformed range of levels.
     #[error("{0:?} is not a range of numbers")]
+    #[hint(
+        "write 1..8, 0..100+25 or 1..64*2, without zeros at begin or end; or quotes around it if it is a text"
+    )]
     Range(String),
     /// A range of too many levels.
     #[error("the range has more than {0} levels")]
+    #[hint("let a computation make the points")]
     LongRange(usize),
     /// A text that has no lines, but whose last line should have no end.
     #[error(":unended needs a line of text before it")]
+    #[hint("write :unended behind a line")]
     NoLines,
     /// A name that a line of a file cannot hold.
     #[error("{0:?} cannot be a line: {reason}", reason = line_fault(.0))]
+    #[hint("write a text of one line, without white space around it")]
     Line(String),
     /// Two inputs of the task have one name.
     #[error("the input {0:?} is named twice")]
+    #[hint("give each input a name of its own")]
     Duplicate(String),
     /// A number that no shared expression has.
     #[error("#{0}# is not defined: there is no #{0}= before it")]
+    #[hint("write #N=(...) where the expression stands for the first time")]
     Unknown(u32),
     /// A number that two expressions have.
     #[error("#{0}= is given twice")]
+    #[hint("give each shared expression a number of its own")]
     Twice(u32),
     /// An expression that would contain itself.
     #[error("#{0}# is within #{0}=: the expression would contain itself")]
+    #[hint("write another expression there")]
     Cycle(u32),
     /// A number too large to be one of a shared expression.
     #[error("{0} is too large")]
+    #[hint("write a smaller number")]
     Number(String),
     /// A slice has something other than the number or the name of an output.
     #[error("{0}")]
+    #[hint(_0.hint())]
     Slice(SliceError),
     /// A slice that passes nothing up.
     #[error("the slice chooses no output")]
+    #[hint("leave out the brackets to pass up all outputs")]
     NoOutput,
     /// More inputs or outputs than two digits can count.
     #[error("there are more than {MAX_ARITY} inputs or outputs")]
+    #[hint("put them into a directory, which is one value")]
     TooMany,
     /// The number of files that an expression passes up is unknown.
     #[error("{0} has no slice, and its outputs are unknown: {reason}", reason = unknown_outputs(.0))]
+    #[hint("write which outputs are passed up, as in [00]")]
     Width(String),
     /// A word behind a colon that is neither a file of the node nor an input.
     #[error("{} has no {name:?}", kind.word())]
+    #[hint(Some(meant_or(nearest.as_deref(), node_words_hint(*kind))))]
     NoWord {
         kind: NodeKind,
         /// The word behind the colon.
@@ -279,33 +325,96 @@ pub enum Fault {
     },
     /// A file of a node is written twice.
     #[error("the file {0:?} is written twice")]
+    #[hint("put all of its lines behind one name")]
     FileTwice(String),
     /// The inputs of a sweep are in the wrong order.
     #[error("the body of a sweep comes first, then its points")]
+    #[hint("write :body (...) before :points (...)")]
     RoleOrder,
     /// A name that no file in `factors/` can have.
     #[error(
         "no file can have the name {0:?}: it holds a slash or a zero byte, or has more than 255 bytes"
     )]
+    #[hint("write another name")]
     FileName(String),
     /// A file is larger than can be read.
     #[error("the file has more than {0} MiB, and could not be read")]
+    #[hint("let a computation make the points, and read them as :points")]
     LargeFile(usize),
     /// The rules of a sweep are wrong.
     #[error("{0}")]
+    #[hint(sweep_hint(_0))]
     Sweep(Box<SweepFault>),
     /// A level or a row is written twice.
     #[error("this is the same as at {0}")]
+    #[hint(SheetFault::SameRow(0).hint())]
     SameRow(Position),
     /// A label that cannot be a part of a file's name.
     #[error("the label {0:?} holds a slash or a zero byte")]
+    #[hint("write another name")]
     Label(String),
     /// A label that makes the name of a directory too long.
     #[error("the label is too long: the name of a directory has at most 255 bytes")]
+    #[hint("write a shorter label")]
     LongLabel,
     /// The directories would be nested too deeply.
     #[error("this is nested too deeply: its path would have more than 4,095 bytes")]
+    #[hint("write shorter labels")]
     Deep,
+}
+
+/// What to try if a word begins no node, and is similar to none that does.
+fn node_hint(word: &str) -> String {
+    if word.chars().any(char::is_lowercase) {
+        return format!("write ({word} ...) if it is a computation: the bracket comes first");
+    }
+    "write (COMPUTATION ...), INPUT('NAME') for an input of the task, FILE('NAME') for a file in \
+     the storage, OWN('PATH') for a file of the task, TREE('SOURCE') for a Git repository, or SWEEP(...)"
+        .to_owned()
+}
+
+/// What to try if a word behind a colon belongs to no node of this kind, and is similar to none that does.
+fn node_words_hint(kind: NodeKind) -> String {
+    let any = if kind.has_inputs() { ", or any label in bars, as in |a b|" } else { "" };
+    format!("write {}{any}", words(kind).join(", "))
+}
+
+/// What to try if a line of resources has no quotes.
+fn resource_line_hint(line: &str) -> String {
+    if line.contains(' ') {
+        format!("write :resources '{line}'")
+    } else {
+        "write what it is, too, as in :resources 'cpus 4'".to_owned()
+    }
+}
+
+/// What to try if something follows the workflow.
+const fn behind_workflow_hint(is_bracket: bool) -> &'static str {
+    if is_bracket {
+        "remove the `)`"
+    } else {
+        "write a call in brackets, as in (add x y); NAME = before what others name; and the line Inputs: first"
+    }
+}
+
+/// What to try if a definition does not pass up an output.
+fn not_passed_up_hint(output: &str) -> &'static str {
+    if output.contains(|c: char| !c.is_ascii_digit()) {
+        "name one of these, count them from 00, or choose more where it is defined"
+    } else {
+        "number the outputs from 00"
+    }
+}
+
+/// What to try if a word without quotes stands behind the lines of a node, whose next input may be the expression.
+fn bare_word_hint(word: &str, line: LineKind, role: Option<&str>) -> String {
+    let line = match line {
+        LineKind::Level => format!("write '{word}' if it is a level"),
+        LineKind::Row => format!("write ('{word}') if it is a row"),
+        LineKind::Text => format!("write '{word}' if it is a text"),
+    };
+    let role = role.map(|role| format!(", or :{role} {word} if it is an expression"));
+    line + &role.unwrap_or_default()
 }
 
 /// The kind of a line of a file of a node.
@@ -329,115 +438,7 @@ impl fmt::Display for LineKind {
     }
 }
 
-impl Explain for Fault {
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::NotText => "save the text as UTF-8",
-            Self::Sweep(fault) => return sweep_hint(fault),
-            Self::NoWord { nearest: None, kind, .. } => {
-                let any =
-                    if kind.has_inputs() { ", or any label in bars, as in |a b|" } else { "" };
-                return Some(format!("write {}{any}", words(*kind).join(", ")));
-            }
-            Self::SameRow(_) => return SheetFault::SameRow(0).hint(),
-            Self::LargeFile(_) => "let a computation make the points, and read them as :points",
-            Self::RoleOrder => "write :body (...) before :points (...)",
-            Self::FileTwice(_) => "put all of its lines behind one name",
-            Self::Word { nearest: Some(name), .. } | Self::NoWord { nearest: Some(name), .. } => {
-                return Some(format!("did you mean {name:?}?"));
-            }
-            Self::Word { word, .. } if word.chars().any(char::is_lowercase) => {
-                return Some(format!(
-                    "write ({word} ...) if it is a computation: the bracket comes first"
-                ));
-            }
-            Self::Word { .. } => {
-                "write (COMPUTATION ...), INPUT('NAME') for an input of the task, FILE('NAME') for a file in \
-                 the storage, OWN('PATH') for a file of the task, TREE('SOURCE') for a Git repository, or SWEEP(...)"
-            }
-            Self::Unclosed(_) => "write the `)` that is missing",
-            Self::UnclosedBefore { .. } => {
-                "write the `)` that is missing before it; a label of an input is written :NAME"
-            }
-            Self::Control(_) => "write it in bars, by its number, as in |a\\x1b;b|",
-            Self::Open(_) => "end it with the character that it begins with",
-            Self::Name(error) => return error.hint(),
-            Self::Duplicate(_) => "give each input a name of its own",
-            Self::TooMany => "put them into a directory, which is one value",
-            Self::Number(_) => "write a smaller number",
-            Self::FileName(_) | Self::Label(_) => "write another name",
-            Self::LongLabel => "write a shorter label",
-            Self::Escape => "write \\\\ for a backslash",
-            Self::Unknown(_) => "write #N=(...) where the expression stands for the first time",
-            Self::Twice(_) => "give each shared expression a number of its own",
-            Self::Slice(error) => return error.hint(),
-            Self::NoOutput => "leave out the brackets to pass up all outputs",
-            Self::Width(_) => "write which outputs are passed up, as in [00]",
-            Self::Deep => "write shorter labels",
-            Self::Line(_) => "write a text of one line, without white space around it",
-            Self::Cycle(_) => "write another expression there",
-            _ => return self.hint_about_names(),
-        };
-        Some(hint.to_owned())
-    }
-}
-
 impl Fault {
-    /// Returns advice for a fault in a constant, a definition or a range.
-    fn hint_about_names(&self) -> Option<String> {
-        let hint = match self {
-            Self::Unquoted(text) => return Some(format!("write '{text}'")),
-            Self::UnquotedResource(line) if line.contains(' ') => {
-                return Some(format!("write :resources '{line}'"));
-            }
-            Self::UnquotedResource(_) => "write what it is, too, as in :resources 'cpus 4'",
-            Self::Quote(_) => "write texts in plain quotes, as in 'x'",
-            Self::Comma => "separate them by spaces",
-            Self::NoWorkflow(name) => {
-                return Some(format!(
-                    "write the expression that the task is; it may be {name} alone"
-                ));
-            }
-            Self::BehindWorkflow { is_bracket: true } => "remove the `)`",
-            Self::BehindWorkflow { .. } => {
-                "write a call in brackets, as in (add x y); NAME = before what others name; and the line Inputs: first"
-            }
-            Self::DefinedTwice(..) | Self::DefinedInput(_) => "rename it",
-            Self::BoundDefinition(_) => "rename one of them",
-            Self::DefinedByItself(_) => "name another expression in it",
-            Self::OnePassedUp(_) => "leave out the brackets",
-            Self::SlicedAll(_) => "define each of them, and name the one that is meant",
-            Self::NamedOfNumbers { name, output, .. } => {
-                let first = format!("the first output that it passes up is {name}[0]");
-                return Some(format!(
-                    "choose by names where {name:?} is defined, as in [{output}]; or count here: {first}"
-                ));
-            }
-            Self::NotPassedUp { output, .. } if output.contains(|c: char| !c.is_ascii_digit()) => {
-                "name one of these, count them from 00, or choose more where it is defined"
-            }
-            Self::NotPassedUp { .. } => "number the outputs from 00",
-            Self::DefinedRoot(_) => "give it another name",
-            Self::WordLine { word, line, role } => {
-                let line = match line {
-                    LineKind::Level => format!("write '{word}' if it is a level"),
-                    LineKind::Row => format!("write ('{word}') if it is a row"),
-                    LineKind::Text => format!("write '{word}' if it is a text"),
-                };
-                let role = role.map(|role| format!(", or :{role} {word} if it is an expression"));
-                return Some(line + &role.unwrap_or_default());
-            }
-            Self::RangeInRow(_) => "write rows, or quotes around it if it is a text",
-            Self::Range(_) => {
-                "write 1..8, 0..100+25 or 1..64*2, without zeros at begin or end; or quotes around it if it is a text"
-            }
-            Self::LongRange(_) => "let a computation make the points",
-            Self::NoLines => "write :unended behind a line",
-            _ => return None,
-        };
-        Some(hint.to_owned())
-    }
-
     /// The line of the equal level or row, if this one is a repetition.
     pub(super) fn same_line(&self) -> Option<usize> {
         let Self::Sweep(fault) = self else { return None };

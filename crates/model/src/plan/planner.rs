@@ -46,19 +46,13 @@ pub enum Derivation {
 }
 
 /// A value that is wrong with the texts of its names.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error, Explain)]
 #[error("{value:?} cannot be used with the texts of its names: {fault}")]
+#[hint("correct the text, or leave these points out in exclude.tsv")]
 pub struct WrongValue {
     /// The value as it is written.
     pub value: Box<str>,
     pub fault: Box<str>,
-}
-
-impl Explain for WrongValue {
-    fn hint(&self) -> Option<String> {
-        let hint = "correct the text, or leave these points out in exclude.tsv";
-        Some(hint.to_owned())
-    }
 }
 
 /// The state of a planner while a plan grows.

@@ -307,16 +307,19 @@ pub struct PointSelection {
 }
 
 /// The reason why a selection cannot be met.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 pub enum SelectionFault {
     /// No points have a column of this name.
     #[error("no sweep has points with a name {0}")]
+    #[hint(_0.meant().or_else(|| Some(names_hint(&_0.known))))]
     NoName(UnknownName),
     /// No call has this name.
     #[error("the task has no call {0}")]
+    #[hint(Some(calls_hint(_0)))]
     NoTarget(UnknownName),
     /// No point has this text.
     #[error("no point has {name}={text}")]
+    #[hint(Some(texts_hint(name, text, known)))]
     NoText {
         name: String,
         text: String,
@@ -325,40 +328,42 @@ pub enum SelectionFault {
     },
 }
 
+/// What to try if no points have a name, and none is similar.
+fn names_hint(known: &[String]) -> String {
+    match known {
+        [] => "leave out --where".to_owned(),
+        known => format!("there are {}", listed(known)),
+    }
+}
+
+/// What to try if no call has a name.
+fn calls_hint(UnknownName { name, known }: &UnknownName) -> String {
+    match &near(name, known)[..] {
+        [] => format!("there are {}", listed(known)),
+        near => format!("did you mean {}?", listed(near)),
+    }
+}
+
+/// What to try if no point has a text of a name.
+fn texts_hint(name: &str, text: &str, known: &[String]) -> String {
+    if known.is_empty() {
+        return "leave out --where".to_owned();
+    }
+    let known = listed(known);
+    if text.contains('=') {
+        format!(
+            "write --where once for each name, and texts of one name as in --where {name}=TEXT,TEXT; there are {name}={known}"
+        )
+    } else {
+        format!("there are {name}={known}")
+    }
+}
+
 /// No points have the requested texts.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+#[hint(_0.first().and_then(Explain::hint))]
 pub struct SelectionError(pub Vec<SelectionFault>);
-
-impl Explain for SelectionError {
-    fn hint(&self) -> Option<String> {
-        self.0.first()?.hint()
-    }
-}
-
-impl Explain for SelectionFault {
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::NoName(unknown) => unknown.meant().unwrap_or_else(|| match &unknown.known[..] {
-                [] => "leave out --where".to_owned(),
-                known => format!("there are {}", listed(known)),
-            }),
-            Self::NoTarget(UnknownName { name, known }) => match &near(name, known)[..] {
-                [] => format!("there are {}", listed(known)),
-                near => format!("did you mean {}?", listed(near)),
-            },
-            Self::NoText { known, .. } if known.is_empty() => "leave out --where".to_owned(),
-            Self::NoText { name, text, known } if text.contains('=') => {
-                let known = listed(known);
-                format!(
-                    "write --where once for each name, and texts of one name as in --where {name}=TEXT,TEXT; there are {name}={known}"
-                )
-            }
-            Self::NoText { name, known, .. } => format!("there are {name}={}", listed(known)),
-        };
-        Some(hint)
-    }
-}
 
 /// The texts of each name that points have, in the order in which they were seen.
 pub(super) type SeenTexts = BTreeMap<String, SeenLevels>;

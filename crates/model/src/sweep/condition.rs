@@ -5,16 +5,12 @@
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::condition_mistake::{ConditionFault, ConditionMistake, MAX_DEPTH, TextOperand};
 use super::points::{Decimal, SweepPoint, SweepPoints, point_title};
-use crate::exit::Explain;
 use crate::suggest::UnknownName;
-
-/// The deepest nesting of parentheses and signs.
-const MAX_DEPTH: usize = 64;
 
 /// A condition that points are to fulfil.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -68,132 +64,6 @@ enum ComparisonOperator {
     LessOrEqual,
     Greater,
     GreaterOrEqual,
-}
-
-/// A mistake in a condition, and its place.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("column {column}: {mistake}")]
-pub struct ConditionFault {
-    /// The column, in characters from one.
-    pub column: usize,
-    pub mistake: ConditionMistake,
-}
-
-/// The kind of a mistake at a place of a condition.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ConditionMistake {
-    /// Something else is expected.
-    #[error("expected {expected}, and found {found}")]
-    Expected {
-        /// The syntax that may stand there, in words.
-        expected: &'static str,
-        /// The text that does.
-        found: String,
-    },
-    /// A text or a name in braces does not end.
-    #[error("{0} begins here and does not end")]
-    Unended(&'static str),
-    /// A number is malformed, or not finite.
-    #[error("{0:?} is not a number")]
-    Number(String),
-    /// It is nested too deep.
-    #[error("more than {MAX_DEPTH} parentheses and signs are nested")]
-    TooDeep,
-    /// The points have no such name.
-    #[error("the points have no {0}")]
-    NoName(UnknownName),
-    /// A text is compared with a number.
-    #[error("{0}, and is compared with a number")]
-    Mixed(TextOperand),
-    /// There is arithmetic of a text.
-    #[error("{0}, and arithmetic needs numbers")]
-    Arithmetic(TextOperand),
-    /// Texts are put into an order.
-    #[error("{0}, and texts have no order")]
-    Order(TextOperand),
-    /// A value stands where a comparison is expected.
-    #[error("expected a comparison, and this is a value")]
-    NoComparison,
-    /// A comparison stands where a value is expected.
-    #[error("expected a value, and this is a comparison")]
-    NoValue,
-    /// A number is divided by zero.
-    #[error("a division by zero, at {0}")]
-    Zero(String),
-    /// A number is too large.
-    #[error("the result is too large, at {0}")]
-    TooLarge(String),
-}
-
-/// A text in a condition, and why it is not a number.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TextOperand {
-    /// It is in quotes.
-    Quoted(String),
-    /// It is a name with a text that is not a number.
-    Word { name: String, text: String },
-    /// It is a name with two texts that are the same number.
-    Same { name: String, texts: [String; 2] },
-}
-
-impl fmt::Display for TextOperand {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Quoted(text) => write!(f, "{text:?} is a text"),
-            Self::Word { name, text } => {
-                write!(f, "{name} is a text, since {text:?} is not a number")
-            }
-            Self::Same { name, texts: [one, other] } => {
-                write!(f, "{name} is a text, since {one:?} and {other:?} are one number")
-            }
-        }
-    }
-}
-
-/// Signs of other languages, as messages quote them, and those for the same here.
-const OTHER_SIGNS: [(&str, &str); 5] =
-    [("\"=\"", "=="), ("\"and\"", "&&"), ("\"&\"", "&&"), ("\"or\"", "||"), ("\"|\"", "||")];
-
-impl Explain for ConditionFault {
-    fn hint(&self) -> Option<String> {
-        let hint = match &self.mistake {
-            ConditionMistake::Expected { found, .. }
-                if let Some((_, sign)) = OTHER_SIGNS.iter().find(|(other, _)| found == other) =>
-            {
-                return Some(format!(
-                    "write {sign} here, as in size == 100 && (host == 'red' || host == 'blue')"
-                ));
-            }
-            ConditionMistake::Expected { .. } => {
-                "write it as in size <= 100 && host in ('red', 'blue'); a name with other characters than letters, digits, _ and . stands in braces, as in {first-size}"
-            }
-            ConditionMistake::Unended(_) => "end it with the character that it begins with, or }",
-            ConditionMistake::Number(_) => {
-                "write a number such as 10, 0.5 or 1e3; a name that begins with a digit stands in braces"
-            }
-            ConditionMistake::TooDeep => "leave out some of them",
-            ConditionMistake::NoName(unknown) => {
-                return Some(format!("{}; texts are in quotes", unknown.suggestion("columns")));
-            }
-            ConditionMistake::Mixed(TextOperand::Quoted(_)) => {
-                "leave the quotes out: all texts of the other side are numbers"
-            }
-            ConditionMistake::Mixed(_) => "write the other side in quotes, as it is spelled",
-            ConditionMistake::Arithmetic(_) | ConditionMistake::Order(_) => {
-                "compare texts with ==, != and in; or make each text of the name another number"
-            }
-            ConditionMistake::NoComparison => "compare it, as in size != 0",
-            ConditionMistake::NoValue => {
-                "join comparisons with && and ||, and put what ! negates into parentheses"
-            }
-            ConditionMistake::Zero(_) => {
-                "leave such points out before, as in size != 0 && 100 / size < 5"
-            }
-            ConditionMistake::TooLarge(_) => "use smaller numbers",
-        };
-        Some(hint.to_owned())
-    }
 }
 
 impl TryFrom<Box<str>> for Condition {
@@ -746,6 +616,7 @@ fn check_comparison(values: &[(usize, Type)], has_order: bool) -> Result<(), Con
 mod tests {
     use super::super::{SheetFormat, read};
     use super::*;
+    use crate::exit::Explain;
 
     const SHEET: &str = "n,host,version,first-size,zero\n\
                          1,red,1.1,-2,0\n2,blue,1.10,0.5,1\n10,red,1.9,1e2,0\n";

@@ -6,6 +6,7 @@
 //! knows of tasks.
 
 mod condition;
+mod condition_mistake;
 mod output_table;
 mod parameter_files;
 mod points;
@@ -21,7 +22,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::condition::{Condition, ConditionFault, ConditionMistake, TextOperand};
+pub use self::condition::Condition;
+pub use self::condition_mistake::{ConditionFault, ConditionMistake, TextOperand};
 pub use self::output_table::{
     CellValue, GatheredTable, JsonType, MAX_CELL, PointOutput, PointOutputs, STATUS, TableCell,
     TableFault, TableRow, cell_values, fault_of_outputs, needs_contents,

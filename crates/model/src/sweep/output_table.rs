@@ -29,10 +29,11 @@ pub struct PointOutput {
 pub type PointOutputs = Option<Box<[PointOutput]>>;
 
 /// The reason why outputs cannot be rows of a table.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 pub enum TableFault {
     /// An output that should be JSON is not JSON.
     #[error("output {output:02} at {point}: {what}")]
+    #[hint("let exec write one JSON object, or one object a line for **")]
     Json {
         /// The number of the output.
         output: u8,
@@ -43,12 +44,17 @@ pub enum TableFault {
     },
     /// Two columns have one name.
     #[error("the table has two columns {0:?}")]
+    #[hint("name the columns in the file columns of the sweep")]
     SameColumn(String),
     /// No column of results has the name that the rule of replicates uses.
     #[error("replicates end by the column {0}, which the results do not have")]
+    #[hint(Some(_0.suggestion("columns")))]
     NoColumn(UnknownName),
     /// There is no number at a point by which its replicates could end.
     #[error("replicates end by the column {column:?}, and at {point} {what}")]
+    #[hint(
+        "let exec write one finite number as JSON spells it, such as 0.25 and not .25, or fail, and allow failed points"
+    )]
     NoNumber {
         /// The name of the column.
         column: String,
@@ -56,20 +62,6 @@ pub enum TableFault {
         /// The contents of the column there, in words.
         what: String,
     },
-}
-
-impl Explain for TableFault {
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::NoColumn(unknown) => return Some(unknown.suggestion("columns")),
-            Self::NoNumber { .. } => {
-                "let exec write one finite number as JSON spells it, such as 0.25 and not .25, or fail, and allow failed points"
-            }
-            Self::Json { .. } => "let exec write one JSON object, or one object a line for **",
-            Self::SameColumn(_) => "name the columns in the file columns of the sweep",
-        };
-        Some(hint.to_owned())
-    }
 }
 
 /// Whether an output of this size is read to make these columns.

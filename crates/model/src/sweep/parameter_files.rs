@@ -38,14 +38,16 @@ pub struct ParameterProblem {
 }
 
 /// The kind of a problem of a parameter file.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 #[non_exhaustive]
 pub enum ParameterFault {
     /// A value cannot be a text of a point.
     #[error(transparent)]
+    #[hint(_0.hint_for_parameters())]
     Value(#[from] SheetFault),
     /// The file is not JSON.
     #[error("line {line}: {reason}")]
+    #[hint("write objects such as {{\"size\": [1, 2]}}, all in one array or one after the other")]
     Json {
         /// The line, counted from one.
         line: usize,
@@ -54,25 +56,52 @@ pub enum ParameterFault {
     },
     /// A key is not an input.
     #[error("the task has no such input")]
+    #[hint(Some(_0.suggestion("inputs")))]
     NoInput(UnknownName),
     /// A list has no values.
     #[error("the list is empty")]
+    #[hint("write a value, or leave the key out: then the input has its default")]
     EmptyList,
     /// A list has a list or an object.
     #[error("the list has a list or an object in it")]
+    #[hint("write texts and numbers only; several objects are a union")]
     Nested,
     /// An object lacks a key.
     #[error("the key is missing, and {0}")]
+    #[hint("write the key into this object, too")]
     Missing(NoDefaultText),
     /// Two points are the same.
     #[error("a point occurs twice")]
+    #[hint("remove one of them; replicates repeat points, in a sweep")]
     Twice,
     /// A point is the same as a point of an earlier object.
     #[error("a point is the same as one of object {0}")]
+    #[hint("remove one of them; replicates repeat points, in a sweep")]
     SamePoint(usize),
     /// There are too many points.
     #[error("there are more than {MAX_POINTS} points")]
+    #[hint(FactorFault::TooMany.hint())]
     TooMany,
+}
+
+impl SheetFault {
+    /// What to try if this is the fault of a value in a parameter file.
+    fn hint_for_parameters(&self) -> Option<String> {
+        let hint = match self {
+            Self::Container => {
+                "write a text, a number, or a list of them; an object has no objects in it"
+            }
+            Self::Null => {
+                "write a text, as in \"\", or leave the key out: then the input has its default"
+            }
+            Self::SameName(_) => {
+                "remove one of them; a list has several values, as in {\"size\": [1, 2]}"
+            }
+            Self::NoColumns => "write a key and a value, as in {\"size\": 1}",
+            fault => return fault.hint(),
+        };
+        Some(hint.to_owned())
+    }
 }
 
 /// The reason why the default of an input cannot be a text of a point.
@@ -95,38 +124,6 @@ impl fmt::Display for ParameterProblem {
             write!(f, "key {key:?}: ")?;
         }
         self.fault.fmt(f)
-    }
-}
-
-impl Explain for ParameterFault {
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::Value(SheetFault::Container) => {
-                "write a text, a number, or a list of them; an object has no objects in it"
-            }
-            Self::Value(SheetFault::Null) => {
-                "write a text, as in \"\", or leave the key out: then the input has its default"
-            }
-            Self::Value(SheetFault::SameName(_)) => {
-                "remove one of them; a list has several values, as in {\"size\": [1, 2]}"
-            }
-            Self::Value(SheetFault::NoColumns) => "write a key and a value, as in {\"size\": 1}",
-            Self::Value(fault) => return fault.hint(),
-            Self::Json { .. } => {
-                "write objects such as {\"size\": [1, 2]}, all in one array or one after the other"
-            }
-            Self::NoInput(unknown) => return Some(unknown.suggestion("inputs")),
-            Self::EmptyList => {
-                "write a value, or leave the key out: then the input has its default"
-            }
-            Self::Nested => "write texts and numbers only; several objects are a union",
-            Self::Missing(_) => "write the key into this object, too",
-            Self::Twice | Self::SamePoint(_) => {
-                "remove one of them; replicates repeat points, in a sweep"
-            }
-            Self::TooMany => return FactorFault::TooMany.hint(),
-        };
-        Some(hint.to_owned())
     }
 }
 

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::Product;
-use super::condition::ConditionFault;
+use super::condition_mistake::ConditionFault;
 use super::points::SweepPoints;
 use crate::exit::Explain;
 use crate::suggest::UnknownName;
@@ -18,20 +18,23 @@ pub const MAX_POINTS: usize = 10_000_000;
 pub const REPLICATE: &str = "replicate";
 
 /// The reason why factors have no product.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 #[non_exhaustive]
 pub enum FactorFault {
     /// There is no factor.
     #[error("there are no factors")]
+    #[hint("write levels into a file such as factors/00-threads, one a line")]
     NoFactors,
     /// A factor has no levels.
     #[error("the factor has no levels")]
+    #[hint("write levels into it, one a line, or remove it")]
     NoLevels {
         /// The number of the factor, counted from zero.
         factor: usize,
     },
     /// Two factors bind one name.
     #[error("the name {name:?} is also bound by another factor")]
+    #[hint("rename one of them, or put both into one .tsv file if they vary together")]
     SameName {
         name: String,
         /// The number of the later factor, counted from zero; for replicates, the number of the other factors.
@@ -41,51 +44,27 @@ pub enum FactorFault {
     },
     /// The product is too large.
     #[error("there are more than {MAX_POINTS} points")]
+    #[hint("use fewer levels, or name the points in a sheet")]
     TooMany,
 }
 
 /// The reason why rows exclude nothing.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 #[non_exhaustive]
 pub enum ExclusionFault {
     /// The points do not have a column.
     #[error("the points have no column {0}")]
+    #[hint(Some(_0.suggestion("columns")))]
     NoColumn(UnknownName),
     /// A row matches no point.
     #[error("no point is excluded by {pattern}")]
+    #[hint("spell the values as the levels are spelled; an empty cell matches anything")]
     NoMatch {
         /// The number of the row, counted from one, without the header.
         row: usize,
         /// The row without its empty cells, as in `threads=8 size=10`.
         pattern: String,
     },
-}
-
-impl Explain for FactorFault {
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::NoFactors => "write levels into a file such as factors/00-threads, one a line",
-            Self::NoLevels { .. } => "write levels into it, one a line, or remove it",
-            Self::SameName { .. } => {
-                "rename one of them, or put both into one .tsv file if they vary together"
-            }
-            Self::TooMany => "use fewer levels, or name the points in a sheet",
-        };
-        Some(hint.to_owned())
-    }
-}
-
-impl Explain for ExclusionFault {
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::NoColumn(unknown) => unknown.suggestion("columns"),
-            Self::NoMatch { .. } => {
-                "spell the values as the levels are spelled; an empty cell matches anything"
-                    .to_owned()
-            }
-        };
-        Some(hint)
-    }
 }
 
 /// Returns the cartesian product of factors. The last one varies fastest.
@@ -252,7 +231,8 @@ impl SweepPoints {
 }
 
 /// The reason why rules make no points.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
+#[hint(_0.hint())]
 pub enum ProductFault {
     /// A factor is wrong, or they do not fit together.
     #[error(transparent)]
@@ -263,16 +243,6 @@ pub enum ProductFault {
     /// The condition does not fit the points.
     #[error(transparent)]
     Condition(ConditionFault),
-}
-
-impl Explain for ProductFault {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Factor(fault) => fault.hint(),
-            Self::Exclusion(fault) => fault.hint(),
-            Self::Condition(fault) => fault.hint(),
-        }
-    }
 }
 
 /// Returns the points that rules make: the product of their factors without those that are excluded, each as often as it

@@ -433,76 +433,104 @@ fn until_fault(rules: &SweepRules, columns: &[TableColumn]) -> Option<SweepFault
 pub const MAX_SWEEPS: usize = 32;
 
 /// A fault of a sweep.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 #[non_exhaustive]
 pub enum SweepFault {
     /// A list of levels or a sheet is wrong.
     #[error("{}{}", .0.column.as_ref().map(|name| format!("column {name:?}: ")).unwrap_or_default(), .0.fault)]
+    #[hint(_0.fault.hint())]
     Sheet(SheetProblem),
     /// The factors do not fit together, or the exclusion does not fit them.
     #[error(transparent)]
+    #[hint(_0.hint())]
     Product(ProductFault),
     /// A file in `factors/` has no number.
     #[error("the name does not say in which order the factor stands")]
+    #[hint("call it nn-NAME, or nn-TEXT.tsv, as in 00-threads")]
     FactorPlace,
     /// Two files in `factors/` have one number.
     #[error("{0} has the same number")]
+    #[hint("give each factor a number of its own")]
     FactorNumber(String),
     /// There are no points.
     #[error("the sweep has no points: it has no factors, and no input computes them")]
+    #[hint("write levels into a file such as factors/00-threads, one a line")]
     NoPoints,
     /// A node `points` has no factors.
     #[error("there are no factors")]
+    #[hint("write levels into a file such as factors/00-threads, one a line")]
     NoFactors,
     /// A sweep has other inputs than a body and points.
     #[error("a sweep takes a body, and perhaps points; this has {0} inputs")]
+    #[hint("keep inputs/00-body, and inputs/01-points if the points are computed")]
     Inputs(usize),
     /// The points are passed up by a node with several outputs.
     #[error("the points are one file, and this passes up {0}")]
+    #[hint("choose one output in its file outputs")]
     PointsWidth(usize),
     /// A column has a name that cannot be bound.
     #[error("{0:?} cannot be the name of an input")]
+    #[hint("give it another name")]
     NoName(String),
     /// A name is bound already.
     #[error("the name {0:?} is an input of the task, or bound by a sweep around this one")]
+    #[hint("give it another name")]
     Shadow(String),
     /// A column of the points has the name of an input that the body reads.
     #[error("the points have a column {0:?}, and the body reads the input {0:?} of the task")]
+    #[hint(
+        "give the column another name: the table would show its texts, and calls would read others"
+    )]
     InputColumn(String),
     /// The name of a computation depends on an input of the task.
     #[error("the name of a computation cannot depend on {0:?}, an input of the task")]
+    #[hint(
+        "make it a factor of a sweep, so that all computations are known when the task is loaded"
+    )]
     InputName(String),
     /// The name of a computation depends on a name whose texts are computed.
     #[error("the name of a computation cannot depend on {0:?}: its texts are computed")]
+    #[hint(
+        "make it a factor of a sweep, so that all computations are known when the task is loaded"
+    )]
     ComputedName(String),
     /// The name of a computation depends on factors without any remaining point.
     #[error("all points are excluded, so the name stands for no computation")]
+    #[hint("leave out fewer points in exclude.tsv and where")]
     NoLevels,
     /// No node of the body reads a factor.
     #[error("the body does not read {}", .0.join(" or "))]
+    #[hint("read it with a node of kind input, or in braces in the value of a node")]
     Unread(Vec<String>),
     /// No node of the body reads a column of the computed points.
     #[error("the body reads no column of the points")]
+    #[hint("read it with a node of kind input, or in braces in the value of a node")]
     ReadsNothing,
     /// Only computed points have names to bind.
     #[error("names are listed only of points that are computed")]
+    #[hint("remove the file names: the factors are bound")]
     Names,
     /// It is not clear which sweep binds the free names.
     #[error(
         "two sweeps with computed points are nested, and it is not clear which one binds a name"
     )]
+    #[hint("list the names that the inner one binds in its file names")]
     Ambiguous,
     /// Too many sweeps are nested.
     #[error("more than {MAX_SWEEPS} sweeps are nested")]
+    #[hint("use more factors in fewer sweeps")]
     TooDeep,
     /// The file `where` has several lines.
     #[error("it has several lines, and a condition is one")]
+    #[hint("join them in one line, with &&")]
     Conditions,
     /// The number of replicates is wrong.
     #[error("{0:?} is not a number of replicates")]
+    #[hint("write a number such as 10, or 10..100 until seconds ±5%")]
     Replicates(String),
     /// The least number of replicates is larger than the largest.
     #[error("the least number of replicates is {least}, and the largest is {most}")]
+    #[hint("write the smaller one first, as in 10..100")]
     LeastReplicates {
         least: NonZeroU32,
         /// The largest.
@@ -510,33 +538,45 @@ pub enum SweepFault {
     },
     /// The least number of replicates has no interval.
     #[error("{0} replicates have no interval")]
+    #[hint("begin with 6 or more: an interval of 95 % needs 6 values")]
     FewReplicates(NonZeroU32),
     /// The required precision is not a share of the median.
     #[error("{0:?} is not a share of the median in percent")]
+    #[hint(
+        "write a number above 0 and up to 100, with at most three decimals, such as ±5% or +-0.5%"
+    )]
     Precision(String),
     /// The replicates of a node `points` end by results, but it has no results.
     #[error("points have no results, so their replicates cannot end by one")]
+    #[hint("write a number, or write it in the sweep that takes the points")]
     UntilOfPoints,
     /// The table has no column of results by which the replicates could end.
     #[error("the table has no column of results {0}")]
+    #[hint(Some(_0.suggestion("columns")))]
     NoUntilColumn(UnknownName),
     /// The column by which the replicates could end has many values for each of them.
     #[error("replicates cannot end by a column of many rows: {0:?}")]
+    #[hint("take a column of one value, such as 00 seconds or 00 *")]
     UntilRows(String),
     /// A line of `columns` is wrong.
     #[error("{0:?} is not the number or the name of an output, a blank and a name")]
+    #[hint("write a line such as 00 seconds, 00 * or 00 **")]
     Column(String),
     /// A line of `columns` has something else than a unit and a direction after the name.
     #[error("{0:?} is not an output, a name, and at most a unit in brackets and less or more")]
+    #[hint("write a line such as 00 seconds [s] less, or 00 accuracy more")]
     ColumnUnit(String),
     /// A line of `columns` has a unit, and takes fields of JSON.
     #[error("{0:?} has a unit or a direction, and stands for fields of JSON")]
+    #[hint("leave it out: the fields have units of their own, which their names may have")]
     FieldUnit(String),
     /// A line of `columns` has the name of no output that the body passes up.
     #[error(transparent)]
+    #[hint(_0.hint())]
     OutputName(SliceError),
     /// A line of `columns` names an output that the body does not pass up.
     #[error("the body passes up {count}, so there is no {number:02}")]
+    #[hint("outputs are numbered from 00")]
     NoOutput {
         /// The number of files that it passes up.
         count: usize,
@@ -545,88 +585,42 @@ pub enum SweepFault {
     },
     /// The file `columns` has no lines.
     #[error("there are no columns")]
+    #[hint(
+        "write a line for each, such as 00 seconds, or remove the file: then each output is a column"
+    )]
     NoColumns,
     /// The file `names` has a name twice.
     #[error("the name {0:?} occurs twice")]
+    #[hint("remove the line")]
     SameName(String),
     /// There is text in the file `allow-failed`.
     #[error("it has text, and only its existence counts")]
+    #[hint("empty it if failed points are to become rows, or else remove it")]
     AllowFailed,
     /// Two columns of the table have one name.
     #[error("the table has two columns {0:?}")]
+    #[hint("name the columns in the file columns")]
     SameColumn(String),
     /// A table that gives rows has a column of the table that takes them.
     #[error("the table has two columns {0:?}: the table that ** takes has one, too")]
+    #[hint("{}", nested_column_hint(_0))]
     NestedColumn(String),
     /// Two outputs would give rows.
     #[error("only one output can give rows of its own")]
+    #[hint("write ** for one output only")]
     TwoRows,
     /// Two outputs of a point would be one member of the directory.
     #[error("the directory has two outputs {0:?} of each point")]
+    #[hint("give one of them another name where it is declared, or pass up one")]
     SameOutput(String),
 }
 
-impl Explain for SweepFault {
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::Product(fault) => return fault.hint(),
-            Self::Sheet(problem) => return problem.fault.hint(),
-            Self::FactorPlace => "call it nn-NAME, or nn-TEXT.tsv, as in 00-threads",
-            Self::FactorNumber(_) => "give each factor a number of its own",
-            Self::NoPoints | Self::NoFactors => {
-                "write levels into a file such as factors/00-threads, one a line"
-            }
-            Self::Inputs(_) => {
-                "keep inputs/00-body, and inputs/01-points if the points are computed"
-            }
-            Self::PointsWidth(_) => "choose one output in its file outputs",
-            Self::Shadow(_) | Self::NoName(_) => "give it another name",
-            Self::InputColumn(_) => {
-                "give the column another name: the table would show its texts, and calls would read others"
-            }
-            Self::InputName(_) | Self::ComputedName(_) => {
-                "make it a factor of a sweep, so that all computations are known when the task is loaded"
-            }
-            Self::NoLevels => "leave out fewer points in exclude.tsv and where",
-            Self::Unread(_) | Self::ReadsNothing => {
-                "read it with a node of kind input, or in braces in the value of a node"
-            }
-            Self::Names => "remove the file names: the factors are bound",
-            Self::Ambiguous => "list the names that the inner one binds in its file names",
-            Self::TooDeep => "use more factors in fewer sweeps",
-            Self::Conditions => "join them in one line, with &&",
-            Self::Replicates(_) => "write a number such as 10, or 10..100 until seconds ±5%",
-            Self::LeastReplicates { .. } => "write the smaller one first, as in 10..100",
-            Self::FewReplicates(_) => "begin with 6 or more: an interval of 95 % needs 6 values",
-            Self::Precision(_) => {
-                "write a number above 0 and up to 100, with at most three decimals, such as ±5% or +-0.5%"
-            }
-            Self::UntilOfPoints => "write a number, or write it in the sweep that takes the points",
-            Self::NoUntilColumn(unknown) => return Some(unknown.suggestion("columns")),
-            Self::UntilRows(_) => "take a column of one value, such as 00 seconds or 00 *",
-            Self::OutputName(error) => return error.hint(),
-            Self::Column(_) => "write a line such as 00 seconds, 00 * or 00 **",
-            Self::ColumnUnit(_) => "write a line such as 00 seconds [s] less, or 00 accuracy more",
-            Self::FieldUnit(_) => {
-                "leave it out: the fields have units of their own, which their names may have"
-            }
-            Self::SameColumn(_) => "name the columns in the file columns",
-            Self::NestedColumn(name) if name == STATUS => {
-                "remove the file allow-failed of one of both sweeps, or take the table under a name in place of **"
-            }
-            Self::NestedColumn(_) => "give another name to one of them",
-            Self::NoColumns => {
-                "write a line for each, such as 00 seconds, or remove the file: then each output is a column"
-            }
-            Self::SameName(_) => "remove the line",
-            Self::AllowFailed => "empty it if failed points are to become rows, or else remove it",
-            Self::NoOutput { .. } => "outputs are numbered from 00",
-            Self::TwoRows => "write ** for one output only",
-            Self::SameOutput(_) => {
-                "give one of them another name where it is declared, or pass up one"
-            }
-        };
-        Some(hint.to_owned())
+/// What to try if a table that gives rows has a column of this name, too.
+fn nested_column_hint(name: &str) -> &'static str {
+    if name == STATUS {
+        "remove the file allow-failed of one of both sweeps, or take the table under a name in place of **"
+    } else {
+        "give another name to one of them"
     }
 }
 

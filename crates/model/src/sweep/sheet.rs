@@ -358,29 +358,36 @@ pub struct SheetProblem {
 }
 
 /// The kind of a problem of a sheet.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 #[non_exhaustive]
 pub enum SheetFault {
     /// The sheet is larger than can be read.
     #[error("the sheet is larger than 1 GiB")]
+    #[hint("keep data in files, and their names in the sheet")]
     TooLarge,
     /// There are too many columns.
     #[error("the sheet has more than {MAX_COLUMNS} columns")]
+    #[hint("give each point a row, not a column")]
     TooWide,
     /// A sheet with a header is empty.
     #[error("the sheet has no header")]
+    #[hint("write the names of the columns into the first line")]
     NoHeader,
     /// A list of levels is not a text.
     #[error("the list is not UTF-8 text")]
+    #[hint("save the list as UTF-8")]
     NotText,
     /// A line between others is empty.
     #[error("the line is empty")]
+    #[hint("remove it; in CSV, \"\" is an empty value")]
     EmptyLine,
     /// A column has no name.
     #[error("the name of column {0} is empty")]
+    #[hint("name it, or remove the separator")]
     NoName(usize),
     /// The name of a column cannot be one.
     #[error("the name of column {number} cannot be used: {fault}")]
+    #[hint("{}", cell_hint(*fault, "give it a short name of one line"))]
     Name {
         /// The number of the column, counted from one.
         number: usize,
@@ -389,12 +396,15 @@ pub enum SheetFault {
     },
     /// Two columns, or two fields of an object, have one name.
     #[error("there are two columns {0:?}")]
+    #[hint("rename or remove one of them")]
     SameName(String),
     /// A value cannot be the text of a name.
     #[error("the value cannot be used: {0}")]
+    #[hint("{}", cell_hint(*_0, "write one short line; the task can read a file with more, by its name"))]
     Value(#[from] NoText),
     /// A row has another number of values than there are columns.
     #[error("the row has {}, and the header {expected}", counted(*found, "value"))]
+    #[hint("separate values as the header does; in CSV, put one that has a comma in quotes")]
     Width {
         /// The number of columns.
         expected: usize,
@@ -403,89 +413,65 @@ pub enum SheetFault {
     },
     /// A quoted value does not end.
     #[error("a quoted value begins here and does not end")]
+    #[hint("close it with a quote, and write quotes in it twice")]
     Unterminated,
     /// A value without quotes has a quote in it.
     #[error("a value that does not begin with a quote has one in it")]
+    #[hint("put the whole value in quotes, and write quotes in it twice")]
     QuoteInside,
     /// Something follows the closing quote of a value.
     #[error("something follows the closing quote of a value")]
+    #[hint("put the whole value in quotes, and write quotes in it twice")]
     AfterQuote,
     /// The sheet is an array of JSON.
     #[error("the sheet is a JSON array; NDJSON, TSV and CSV are read")]
+    #[hint("write one object a line, without brackets and commas around them; jq -c '.[]' does so")]
     Array,
     /// An object of JSON goes on in the next line.
     #[error("the line is not a JSON object: {0}")]
+    #[hint("write one object a line, as in {{\"x\": \"1\"}}")]
     OpenObject(String),
     /// A line is no JSON object.
     #[error("the line is not a JSON object: {0}")]
+    #[hint("write one object a line, as in {{\"x\": \"1\"}}")]
     Json(String),
     /// A string of JSON is not valid.
     #[error("the string is not valid: {0}")]
+    #[hint("write characters as they are; only \\, \" and control characters take a \\")]
     Escape(String),
     /// An object has no fields.
     #[error("the object has no fields")]
+    #[hint("write one object a line, as in {{\"x\": \"1\"}}")]
     NoColumns,
     /// A value is `null`.
     #[error("the value is null")]
+    #[hint("write a text, as in \"\", or leave the row out")]
     Null,
     /// A value is an object or an array.
     #[error("the value is an object or an array")]
+    #[hint("write it as a text, or give each of its parts a column")]
     Container,
     /// An object lacks a field that the first one has.
     #[error("the object has no field {0:?}")]
+    #[hint("give all objects the same fields")]
     MissingField(String),
     /// An object has a field that the first one has not.
     #[error("the first object has no field {0:?}")]
+    #[hint("give all objects the same fields")]
     UnknownField(String),
     /// A row is the same as an earlier one.
     #[error("the row repeats line {0}")]
+    #[hint("remove one of them; replicates repeat points")]
     SameRow(usize),
     /// The sheet was not read further.
     #[error("there are more than {MAX_PROBLEMS} problems: the rest was not read")]
+    #[hint("correct those that are listed first")]
     More,
 }
 
-impl Explain for SheetFault {
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::TooLarge => "keep data in files, and their names in the sheet",
-            Self::TooWide => "give each point a row, not a column",
-            Self::NoHeader => "write the names of the columns into the first line",
-            Self::EmptyLine => "remove it; in CSV, \"\" is an empty value",
-            Self::NoName(_) => "name it, or remove the separator",
-            Self::SameName(_) => "rename or remove one of them",
-            Self::Name { fault: NoText::NotUtf8, .. } | Self::Value(NoText::NotUtf8) => {
-                "save the sheet as UTF-8"
-            }
-            Self::NotText => "save the list as UTF-8",
-            Self::Name { .. } => "give it a short name of one line",
-            Self::Value(_) => {
-                "write one short line; the task can read a file with more, by its name"
-            }
-            Self::Width { .. } => {
-                "separate values as the header does; in CSV, put one that has a comma in quotes"
-            }
-            Self::Unterminated => "close it with a quote, and write quotes in it twice",
-            Self::QuoteInside | Self::AfterQuote => {
-                "put the whole value in quotes, and write quotes in it twice"
-            }
-            Self::Array => {
-                "write one object a line, without brackets and commas around them; jq -c '.[]' does so"
-            }
-            Self::OpenObject(_) | Self::Json(_) | Self::NoColumns => {
-                "write one object a line, as in {\"x\": \"1\"}"
-            }
-            Self::Escape(_) => {
-                "write characters as they are; only \\, \" and control characters take a \\"
-            }
-            Self::Null => "write a text, as in \"\", or leave the row out",
-            Self::Container => "write it as a text, or give each of its parts a column",
-            Self::MissingField(_) | Self::UnknownField(_) => "give all objects the same fields",
-            Self::SameRow(_) => "remove one of them; replicates repeat points",
-            Self::More => "correct those that are listed first",
-        };
-        Some(hint.to_owned())
-    }
+/// What to try if the text of a cell cannot be used: this, unless it is not text.
+fn cell_hint(fault: NoText, other: &'static str) -> &'static str {
+    if fault == NoText::NotUtf8 { "save the sheet as UTF-8" } else { other }
 }
 
 impl fmt::Display for SheetProblem {
