@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use gix::bstr::{BString, ByteSlice};
 
-use super::errors::{UnreadableRepository, hint_for_unreadable, no_task_repository};
+use super::errors::{UnreadableRepository, hint_for_unreadable};
 use super::url::{is_plain_repository, local_path, without_password};
 use super::{GitResult, open, top};
 use ce_model::exit::Explain;
@@ -33,11 +33,12 @@ pub struct Config {
 }
 
 /// The reason why a setting is unknown.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 #[non_exhaustive]
 pub enum ConfigError {
     /// A value is not of its kind.
     #[error("compeval.{key} in {file} is {value:?}, which is not a {kind}")]
+    #[hint("give it a {kind}: git config compeval.{key} VALUE; or remove it there")]
     Value {
         /// The key, without its section.
         key: &'static str,
@@ -49,6 +50,7 @@ pub enum ConfigError {
     },
     /// A key may not stand in the file of the authors.
     #[error("{} has compeval.{key}, and may have only storage and results", file.display())]
+    #[hint("each user decides that: git config compeval.{key} VALUE")]
     OfUser {
         /// The key, without its section.
         key: String,
@@ -56,6 +58,7 @@ pub enum ConfigError {
     },
     /// The file of the authors cannot be read.
     #[error("{} cannot be read", file.display())]
+    #[hint("correct it: git config --list --file {} says where", file.display())]
     OfAuthors {
         file: PathBuf,
         /// The error of gix.
@@ -63,36 +66,17 @@ pub enum ConfigError {
     },
     /// The repository cannot be read.
     #[error(transparent)]
+    #[hint(_0.hint_for_task())]
     Repository(#[from] UnreadableRepository),
     /// One of the files of the configuration cannot be read.
     #[error("Git's configuration for {} cannot be read", path.display())]
+    #[hint("{}", hint_for_unreadable(&**source))]
     Git {
         /// The directory whose configuration was wanted.
         path: PathBuf,
         /// The error of gix.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-}
-
-impl Explain for ConfigError {
-    fn hint(&self) -> Option<String> {
-        Some(match self {
-            Self::Value { key, kind, .. } => {
-                format!("give it a {kind}: git config compeval.{key} VALUE; or remove it there")
-            }
-            Self::OfUser { key, .. } => {
-                format!("each user decides that: git config compeval.{key} VALUE")
-            }
-            Self::OfAuthors { file, .. } => {
-                format!("correct it: git config --list --file {} says where", file.display())
-            }
-            Self::Repository(UnreadableRepository::NoRepository(_)) => {
-                no_task_repository().to_owned()
-            }
-            Self::Repository(error) => return error.hint(),
-            Self::Git { source, .. } => hint_for_unreadable(&**source).to_owned(),
-        })
-    }
 }
 
 /// A text of a subsection, such as the value of `compeval.slurm.partition`.

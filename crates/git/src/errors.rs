@@ -14,11 +14,12 @@ use ce_model::exit::Explain;
 use ce_model::system_hints;
 
 /// The reason why the repository that a directory is in cannot be read.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 #[non_exhaustive]
 pub enum UnreadableRepository {
     /// The directory cannot be read.
     #[error("cannot read the repository {}", path.display())]
+    #[hint(system_hints::for_directory(path, source))]
     Directory {
         /// The directory.
         path: PathBuf,
@@ -27,12 +28,15 @@ pub enum UnreadableRepository {
     },
     /// The directory is in no repository.
     #[error("{} is not in a Git repository", .0.display())]
+    #[hint("give the path of a work tree or of a bare repository")]
     NoRepository(PathBuf),
     /// The repository belongs to another user, and is not trusted.
     #[error("the repository at {} belongs to another user", .0.display())]
+    #[hint(Some(hint_to_trust(_0.display())))]
     Untrusted(PathBuf),
     /// Git's data cannot be read.
     #[error("the repository {} cannot be read", path.display())]
+    #[hint("{}", hint_for_unreadable(&**source))]
     Git {
         /// The directory.
         path: PathBuf,
@@ -55,25 +59,23 @@ impl UnreadableRepository {
             None => Self::Git { path: dir.to_owned(), source },
         }
     }
-}
 
-impl Explain for UnreadableRepository {
-    fn hint(&self) -> Option<String> {
-        Some(match self {
-            Self::Directory { path, source } => return system_hints::for_directory(path, source),
-            Self::NoRepository(_) => no_repository().to_owned(),
-            Self::Untrusted(top) => hint_to_trust(top.display()),
-            Self::Git { source, .. } => hint_for_unreadable(&**source).to_owned(),
-        })
+    /// What to try if it is the repository of a task.
+    pub(super) fn hint_for_task(&self) -> Option<String> {
+        match self {
+            Self::NoRepository(_) => Some(no_task_repository().to_owned()),
+            other => other.hint(),
+        }
     }
 }
 
 /// The reason why an entry of a commit cannot be read.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 #[non_exhaustive]
 pub enum SnapshotError {
     /// No commit has this name.
     #[error("there is no commit {rev} in {}", repository.display())]
+    #[hint(Some(unknown_commit_hint(&**source)))]
     Revision {
         /// The revision.
         rev: String,
@@ -83,30 +85,43 @@ pub enum SnapshotError {
     },
     /// The directory is in no repository.
     #[error("{} is not in a Git repository", .0.display())]
+    #[hint("{}", no_task_repository())]
     NoRepository(PathBuf),
     /// This path does not exist.
     #[error("does not exist")]
+    #[hint("git ls-tree -r --name-only REV lists what the commit has")]
     Missing,
     /// A file stands on the way.
     #[error("is not a directory")]
+    #[hint("correct the path: a file of the commit stands on its way")]
     NotADirectory,
     /// An entry of the work tree is not a file, a directory or a link.
     #[error("is not a file")]
+    #[hint("replace it by a file")]
     NotAFile,
     /// Something other than a submodule stands there.
     #[error("is not a submodule")]
+    #[hint("git submodule status lists the submodules")]
     NotASubmodule,
     /// A link leads out of the repository.
     #[error("leads out of the repository, to {}", .0.display())]
+    #[hint("link only to what is committed with the task")]
     Outside(PathBuf),
     /// A link stands there, or on the way, where no links are followed.
     #[error("is a link, or behind one")]
+    #[hint("name the directory that the link leads to")]
     Link,
     /// Links lead to links without end.
     #[error("has too many levels of links")]
+    #[hint("correct the links: they lead to each other")]
     Links,
     /// The submodule is ambiguous.
     #[error("there is no submodule that holds {}", path.display())]
+    #[hint(if matches!(**source, Self::Own) {
+        source.hint()
+    } else {
+        Some("name a path in a submodule of the task".to_owned())
+    })]
     Submodule {
         /// The path that it should hold.
         path: PathBuf,
@@ -115,16 +130,25 @@ pub enum SnapshotError {
     },
     /// The task's own repository holds this.
     #[error("it is the task's own")]
+    #[hint("leave out --in: the history of the task is searched then")]
     Own,
     /// The submodule is not there.
     #[error("is a submodule whose commit {commit} is not cloned")]
+    #[hint("git submodule update --init --recursive, or git fetch in the submodule")]
     NotCloned {
         /// The first digits of its commit.
         commit: String,
     },
     /// Git's data could not be read.
     #[error("the repository cannot be read: {0}")]
+    #[hint("{}", hint_for_unreadable(&**_0))]
     Git(Box<dyn Error + Send + Sync>),
+}
+
+/// What to try if no commit is called as it was asked for.
+fn unknown_commit_hint(source: &(dyn Error + 'static)) -> String {
+    let cut = source.downcast_ref().and_then(CutOff::hint);
+    cut.unwrap_or_else(|| "git log lists the commits".to_owned())
 }
 
 impl SnapshotError {
@@ -148,53 +172,18 @@ impl SnapshotError {
     }
 }
 
-impl Explain for SnapshotError {
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::Revision { source, .. } if let Some(cut) = source.downcast_ref::<CutOff>() => {
-                return cut.hint();
-            }
-            Self::Revision { .. } => Some("git log lists the commits"),
-            Self::NotCloned { .. } => {
-                Some("git submodule update --init --recursive, or git fetch in the submodule")
-            }
-            Self::NoRepository(_) => Some(no_task_repository()),
-            Self::Git(source) => Some(hint_for_unreadable(&**source)),
-            Self::Missing => Some("git ls-tree -r --name-only REV lists what the commit has"),
-            Self::NotAFile => Some("replace it by a file"),
-            Self::NotADirectory => Some("correct the path: a file of the commit stands on its way"),
-            Self::NotASubmodule => Some("git submodule status lists the submodules"),
-            Self::Outside(_) => Some("link only to what is committed with the task"),
-            Self::Link => Some("name the directory that the link leads to"),
-            Self::Links => Some("correct the links: they lead to each other"),
-            Self::Submodule { source, .. } if matches!(**source, Self::Own) => {
-                return source.hint();
-            }
-            Self::Submodule { .. } => Some("name a path in a submodule of the task"),
-            Self::Own => Some("leave out --in: the history of the task is searched then"),
-        };
-        hint.map(str::to_owned)
-    }
-}
-
 /// The number of commits of a border that are named.
 const NAMED: usize = 3;
 
 /// A revision that is not there, in a repository whose history is cut off.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 #[error("{why}: the repository is a shallow clone, whose history ends at the commit {border}")]
+#[hint("git fetch --unshallow")]
 pub(super) struct CutOff {
     /// The reason why it is not there, in words.
     pub(super) why: String,
     /// The commits without their parents.
     pub(super) border: String,
-}
-
-impl Explain for CutOff {
-    fn hint(&self) -> Option<String> {
-        let hint = "git fetch --unshallow";
-        Some(hint.to_owned())
-    }
 }
 
 /// The first digits of the commits whose parents a repository lacks; `None` unless it is a shallow clone.
@@ -213,11 +202,6 @@ pub(super) fn border(repository: &Repository) -> GitResult<Option<String>> {
 /// Returns advice for a repository that belongs to another user.
 pub(super) fn hint_to_trust(repository: impl Display) -> String {
     format!("if you trust it: git config --global --add safe.directory {repository}")
-}
-
-/// Returns advice for a directory that is in no repository.
-const fn no_repository() -> &'static str {
-    "give the path of a work tree or of a bare repository"
 }
 
 /// Returns advice for a task that is in no repository.

@@ -31,17 +31,20 @@ pub struct Head {
 }
 
 /// The reason why the commit of a directory is unknown.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 #[non_exhaustive]
 pub enum HeadError {
     /// The directory and all above it are outside of any repository.
     #[error("is not in a Git repository")]
+    #[hint("git init, git add and git commit the task")]
     NoRepository,
     /// The repository at this place has no commit yet.
     #[error("the repository at {} has no commit yet", .0.display())]
+    #[hint("git add and git commit it")]
     Unborn(PathBuf),
     /// The directory is not part of the commit.
     #[error("is not in the commit {commit} of {}", repository.display())]
+    #[hint("git add and git commit it")]
     NotCommitted {
         /// The first digits of the commit at HEAD.
         commit: String,
@@ -49,12 +52,15 @@ pub enum HeadError {
     },
     /// The directory belongs to a submodule that is not checked out.
     #[error("is a submodule that is not checked out")]
+    #[hint("git submodule update --init --recursive")]
     NotCheckedOut,
     /// The repository belongs to another user, and is not trusted.
     #[error("the repository at {} belongs to another user", .0.display())]
+    #[hint(Some(hint_to_trust(_0.display())))]
     Untrusted(PathBuf),
     /// Git's data could not be read.
     #[error("the repository at {} cannot be read: {source}", repository.display())]
+    #[hint("{}", hint_for_unreadable(&**source))]
     Git {
         repository: PathBuf,
         /// The error of gix.
@@ -65,21 +71,6 @@ pub enum HeadError {
 impl HeadError {
     fn of_git(repository: &Path, source: Box<dyn Error + Send + Sync>) -> Self {
         Self::Git { repository: repository.to_owned(), source }
-    }
-}
-
-impl Explain for HeadError {
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::NoRepository => "git init, git add and git commit the task",
-            Self::Unborn(_) | Self::NotCommitted { .. } => "git add and git commit it",
-            Self::NotCheckedOut => "git submodule update --init --recursive",
-            Self::Untrusted(top) => {
-                return Some(hint_to_trust(top.display()));
-            }
-            Self::Git { source, .. } => hint_for_unreadable(&**source),
-        };
-        Some(hint.to_owned())
     }
 }
 

@@ -307,14 +307,16 @@ pub struct CommitHistory {
 }
 
 /// The reason why the commits of a repository cannot be listed.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 #[non_exhaustive]
 pub enum CommitHistoryError {
     /// The repository cannot be read.
     #[error(transparent)]
+    #[hint(_0.hint())]
     Repository(#[from] UnreadableRepository),
     /// No commit has this name.
     #[error("the repository {} has no commit {rev}", repository.display())]
+    #[hint(Some(unknown_revision_hint(rev, repository, *is_head_broken, &**source)))]
     Revision {
         /// The revision.
         rev: String,
@@ -326,27 +328,24 @@ pub enum CommitHistoryError {
     },
 }
 
-impl Explain for CommitHistoryError {
-    fn hint(&self) -> Option<String> {
-        Some(match self {
-            Self::Revision { is_head_broken: true, .. } => {
-                "name a branch, tag or commit in place of HEAD".to_owned()
-            }
-            Self::Revision { repository, source, .. } if source.is::<CutOff>() => {
-                format!("git -C {} fetch --unshallow", repository.display())
-            }
-            Self::Revision { rev, repository, .. }
-                if let Some((of, _)) = rev.split_once(['~', '^'])
-                    && !rev.contains("^{") =>
-            {
-                let repository = repository.display();
-                format!("git -C {repository} rev-list {of} lists the existing ancestors")
-            }
-            Self::Revision { repository, .. } => {
-                format!("git -C {} fetch --tags", repository.display())
-            }
-            Self::Repository(error) => return error.hint(),
-        })
+/// What to try if no commit of a repository is called so.
+fn unknown_revision_hint(
+    rev: &str,
+    repository: &Path,
+    is_head_broken: bool,
+    source: &(dyn std::error::Error + 'static),
+) -> String {
+    let repository = repository.display();
+    if is_head_broken {
+        "name a branch, tag or commit in place of HEAD".to_owned()
+    } else if source.is::<CutOff>() {
+        format!("git -C {repository} fetch --unshallow")
+    } else if let Some((of, _)) = rev.split_once(['~', '^'])
+        && !rev.contains("^{")
+    {
+        format!("git -C {repository} rev-list {of} lists the existing ancestors")
+    } else {
+        format!("git -C {repository} fetch --tags")
     }
 }
 

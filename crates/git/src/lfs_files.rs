@@ -34,18 +34,13 @@ pub struct LfsFile {
 }
 
 /// The contents of a file are not on this host.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 #[error("the file {} is kept by Git LFS, and its object {} is not in this clone", path.display(), &oid[..12])]
+#[hint("git lfs pull --include={:?}", path.display().to_string())]
 pub struct AbsentLfsObject {
     /// The path of the file in its repository.
     path: PathBuf,
     oid: String,
-}
-
-impl Explain for AbsentLfsObject {
-    fn hint(&self) -> Option<String> {
-        Some(format!("git lfs pull --include={:?}", self.path.display().to_string()))
-    }
 }
 
 impl LfsFile {

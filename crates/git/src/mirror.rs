@@ -693,11 +693,12 @@ fn found(state: &str, principal: &str, key: &str) -> CommitSignature {
 }
 
 /// The reason why another repository is not available.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 #[non_exhaustive]
 pub enum MirrorError {
     /// The mirror itself cannot be read or written.
     #[error("the mirror of {url} in {} cannot be used", dir.display())]
+    #[hint("if it is damaged, remove it: it is made anew; rm -rf {}", dir.display())]
     Own {
         /// The directory of the mirror.
         dir: PathBuf,
@@ -708,6 +709,7 @@ pub enum MirrorError {
     },
     /// `git` has failed.
     #[error("git {what} of {url} failed: {why}")]
+    #[hint(git_hint(what, url, why))]
     Git {
         /// The command of `git`.
         what: &'static str,
@@ -718,6 +720,9 @@ pub enum MirrorError {
     },
     /// `git lfs` is not installed, and the other repository has large results.
     #[error("large results of {url} are Git LFS objects, and there is no git lfs here")]
+    #[hint(
+        "install git-lfs, such as by apt-get install git-lfs; or leave large results there: --limit SIZE"
+    )]
     NoLfs {
         /// The other repository.
         url: String,
@@ -726,6 +731,7 @@ pub enum MirrorError {
     #[error(
         "{url} is a shallow clone: its history ends at the commit {border}, and what was before is not there"
     )]
+    #[hint("git fetch --unshallow in it, or clone it again without --depth")]
     Shallow {
         /// The other repository.
         url: String,
@@ -734,6 +740,7 @@ pub enum MirrorError {
     },
     /// The other repository lacks objects, which it would get from a third one.
     #[error("{url} is a partial clone: the object {object} is not there")]
+    #[hint("git fetch --refetch --no-filter in it, or clone it again without --filter")]
     Partial {
         /// The other repository.
         url: String,
@@ -742,43 +749,26 @@ pub enum MirrorError {
     },
 }
 
-impl Explain for MirrorError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Own { dir, .. } => Some(format!(
-                "if it is damaged, remove it: it is made anew; rm -rf {}",
-                dir.display()
-            )),
-            Self::Git { url, why, .. } if why.contains("dubious ownership") => {
-                Some(hint_to_trust(url))
-            }
-            Self::Git { what: "ls-remote" | "fetch", .. } => Some(
-                "make git ls-remote work with it, and git fsck where it is: git's credentials and proxies apply"
-                    .to_owned(),
-            ),
-            Self::Git { what: "push", .. } => Some("check whether you may write there".to_owned()),
-            Self::Git { what: "lfs", .. } => Some(
-                "git remote set-url origin URL in a clone says where the repository is now"
-                    .to_owned(),
-            ),
-            Self::Git { what: "lfs push" | "lfs fetch", .. } => Some(
-                "make git lfs work with it: a server with Git LFS, or a host with git-lfs-transfer, your rights and quotas there"
-                    .to_owned(),
-            ),
-            Self::NoLfs { .. } => Some(
-                "install git-lfs, such as by apt-get install git-lfs; or leave large results there: --limit SIZE"
-                    .to_owned(),
-            ),
-            Self::Git { .. } => None,
-            Self::Shallow { .. } => {
-                Some("git fetch --unshallow in it, or clone it again without --depth".to_owned())
-            }
-            Self::Partial { .. } => Some(
-                "git fetch --refetch --no-filter in it, or clone it again without --filter"
-                    .to_owned(),
-            ),
-        }
+/// What Git says of a repository that belongs to another user.
+const UNTRUSTED: &str = "dubious ownership";
+
+/// What to try if a command of `git` has failed.
+fn git_hint(what: &str, url: &str, why: &str) -> Option<String> {
+    if why.contains(UNTRUSTED) {
+        return Some(hint_to_trust(url));
     }
+    let hint = match what {
+        "ls-remote" | "fetch" => {
+            "make git ls-remote work with it, and git fsck where it is: git's credentials and proxies apply"
+        }
+        "push" => "check whether you may write there",
+        "lfs" => "git remote set-url origin URL in a clone says where the repository is now",
+        "lfs push" | "lfs fetch" => {
+            "make git lfs work with it: a server with Git LFS, or a host with git-lfs-transfer, your rights and quotas there"
+        }
+        _ => return None,
+    };
+    Some(hint.to_owned())
 }
 
 /// The id of an object that another repository lacks as a partial clone, if `git` has failed for that. Versions say it in

@@ -58,14 +58,16 @@ pub struct UnreadableWorkflow {
 }
 
 /// The reason why the reachable commits of a repository are unknown.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 #[non_exhaustive]
 pub enum ReachError {
     /// The repository cannot be read.
     #[error(transparent)]
+    #[hint(_0.hint())]
     Repository(#[from] UnreadableRepository),
     /// The history of the repository is cut off.
     #[error("{} is a shallow clone: its history ends at the commit {border}, and older commits are missing", repository.display())]
+    #[hint("git fetch --unshallow")]
     Shallow {
         repository: PathBuf,
         /// The first digits of the commits without their parents.
@@ -73,6 +75,7 @@ pub enum ReachError {
     },
     /// The computations of a commit cannot be seen.
     #[error("{}: the commit {commit} has a submodule computations at {submodule}, which is not cloned", repository.display())]
+    #[hint("git submodule update --init --recursive, or git fetch in the submodule")]
     NotCloned {
         repository: PathBuf,
         /// The first digits of its commit.
@@ -80,19 +83,6 @@ pub enum ReachError {
         /// The first digits of the submodule's commit.
         submodule: String,
     },
-}
-
-impl Explain for ReachError {
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::Repository(error) => return error.hint(),
-            Self::Shallow { .. } => "git fetch --unshallow",
-            Self::NotCloned { .. } => {
-                "git submodule update --init --recursive, or git fetch in the submodule"
-            }
-        };
-        Some(hint.to_owned())
-    }
 }
 
 impl ReachableSet {

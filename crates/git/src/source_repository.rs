@@ -38,10 +38,11 @@ pub struct SourceRepository {
 }
 
 /// The reason why a repository cannot be read as a task says.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 pub enum SourceError {
     /// Nothing has this name.
     #[error("there is no repository {name}: the task has no such submodule{}", beside(named))]
+    #[hint("-r {name}=REPO, with the path of a repository")]
     Unknown {
         name: String,
         /// The names that the user gave.
@@ -49,6 +50,7 @@ pub enum SourceError {
     },
     /// The directory that the user named cannot be read.
     #[error("cannot read the repository {name} at {}", path.display())]
+    #[hint(system_hints::for_directory(path, source))]
     Directory {
         name: String,
         /// The directory.
@@ -58,6 +60,7 @@ pub enum SourceError {
     },
     /// The directory that the user named is in no repository.
     #[error("{} is not in a Git repository, and cannot be {name}", path.display())]
+    #[hint("-r {name}=REPO, with the path of a work tree or of a bare repository")]
     NoRepository {
         name: String,
         /// The directory.
@@ -65,6 +68,7 @@ pub enum SourceError {
     },
     /// The repository belongs to another user, and is not trusted.
     #[error("the repository {name} at {} belongs to another user", path.display())]
+    #[hint(Some(hint_to_trust(path.display())))]
     Untrusted {
         name: String,
         /// Its directory.
@@ -72,12 +76,14 @@ pub enum SourceError {
     },
     /// The submodule is not there.
     #[error("the submodule {name} is not cloned")]
+    #[hint("git submodule update --init {name}, or -r {name}=REPO")]
     NotCloned {
         /// Its path in the task.
         name: String,
     },
     /// No commit has this name.
     #[error("the repository {name} at {} has no commit {rev}", path.display())]
+    #[hint(Some(lacking_commit_hint(path, &**source)))]
     Revision {
         /// The name of the repository.
         name: String,
@@ -89,6 +95,7 @@ pub enum SourceError {
     },
     /// The commit has no directory with this path.
     #[error("{path} {} in the commit {commit} of the repository {name}", fault.of_directory())]
+    #[hint(path_hint(fault, name, commit))]
     Path {
         /// The name of the repository.
         name: String,
@@ -100,12 +107,35 @@ pub enum SourceError {
     },
     /// Git's data could not be read.
     #[error("the repository {name} cannot be read")]
+    #[hint("{}", hint_for_unreadable(&**source))]
     Git {
         /// The name of the repository.
         name: String,
         /// The error of Git.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+}
+
+/// What to try if a repository lacks a commit.
+fn lacking_commit_hint(path: &Path, source: &(dyn std::error::Error + 'static)) -> String {
+    let path = path.display();
+    if source.is::<CutOff>() {
+        format!("git -C {path} fetch --unshallow")
+    } else {
+        format!("git -C {path} fetch --tags")
+    }
+}
+
+/// What to try if a commit of the repository has no directory with a path.
+fn path_hint(fault: &SnapshotError, name: &str, commit: &str) -> Option<String> {
+    match fault {
+        SnapshotError::Link => fault.hint(),
+        SnapshotError::NotADirectory => Some("name the directory that holds it".to_owned()),
+        SnapshotError::NotCloned { .. } => {
+            Some(format!("git submodule update --init --recursive in the repository {name}"))
+        }
+        _ => Some(format!("git ls-tree -rd --name-only {commit} lists the existing directories")),
+    }
 }
 
 /// The names that the user gave, in words.
@@ -137,43 +167,6 @@ impl SourceError {
     /// Whether the repository as a whole is to blame, at any commit.
     pub const fn is_of_repository(&self) -> bool {
         !matches!(self, Self::Revision { .. } | Self::Path { .. } | Self::Git { .. })
-    }
-}
-
-impl Explain for SourceError {
-    fn hint(&self) -> Option<String> {
-        Some(match self {
-            Self::Unknown { name, .. } => format!("-r {name}=REPO, with the path of a repository"),
-            Self::NoRepository { name, .. } => {
-                format!("-r {name}=REPO, with the path of a work tree or of a bare repository")
-            }
-            Self::Untrusted { path, .. } => hint_to_trust(path.display()),
-            Self::NotCloned { name } => {
-                format!("git submodule update --init {name}, or -r {name}=REPO")
-            }
-            Self::Revision { path, source, .. } if source.is::<CutOff>() => {
-                format!("git -C {} fetch --unshallow", path.display())
-            }
-            Self::Revision { path, .. } => format!("git -C {} fetch --tags", path.display()),
-            Self::Path { fault, .. } if matches!(**fault, SnapshotError::NotADirectory) => {
-                "name the directory that holds it".to_owned()
-            }
-            Self::Git { source, .. } => hint_for_unreadable(&**source).to_owned(),
-            Self::Directory { path, source, .. } => {
-                return system_hints::for_directory(path, source);
-            }
-            Self::Path { fault, .. } if matches!(**fault, SnapshotError::Link) => {
-                return fault.hint();
-            }
-            Self::Path { fault, name, .. }
-                if matches!(**fault, SnapshotError::NotCloned { .. }) =>
-            {
-                format!("git submodule update --init --recursive in the repository {name}")
-            }
-            Self::Path { commit, .. } => {
-                format!("git ls-tree -rd --name-only {commit} lists the existing directories")
-            }
-        })
     }
 }
 
