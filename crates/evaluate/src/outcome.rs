@@ -469,7 +469,9 @@ impl Explain for CallError {
             Self::Resources(wrong) => {
                 return Some(format!("make it a line such as {}", wrong.error.resource.example()));
             }
-            Self::Execute(ExecuteError::Log { source, .. }) => ce_storage::advice("write", source),
+            Self::Execute(ExecuteError::Log { source, .. }) => {
+                ce_files::beneath::advice("write", source)
+            }
             Self::Execute(error) => return error.hint(),
             Self::Storage(error) | Self::Publish(PublishError::Storage(error)) => {
                 return error.hint();

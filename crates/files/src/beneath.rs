@@ -4,7 +4,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Permissions};
-use std::io;
+use std::io::{self, ErrorKind};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -17,6 +17,8 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 use rustix::path::Arg;
+
+use crate::is_leased;
 
 /// The flags to open a directory only as the base of further operations.
 const PLACE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
@@ -65,6 +67,61 @@ impl ForeignEntry {
             FileType::Unknown => Self::Kind("something unknown"),
         })
     }
+}
+
+/// Returns a hint for the user of a storage about an error of an operation on its files, if there is one.
+pub fn advice(doing: &str, source: &io::Error) -> Option<&'static str> {
+    match ForeignEntry::from_error(source) {
+        Some(ForeignEntry::Link) => {
+            return Some(
+                "replace the link by its target, or mount the target there; only the storage as a \
+                 whole may be a link",
+            );
+        }
+        Some(ForeignEntry::Kind(_) | ForeignEntry::TooLarge | ForeignEntry::Outside) => {
+            return Some("find out what put it there, and remove it");
+        }
+        None => {}
+    }
+    let reading = ["read", "look at", "list", "open the storage"].contains(&doing);
+    Some(match source.kind() {
+        ErrorKind::PermissionDenied if reading => "check who may read it",
+        ErrorKind::PermissionDenied => "check who may write there, or use a storage of your own",
+        ErrorKind::ReadOnlyFilesystem => "mount it for writing, or use a storage of your own",
+        ErrorKind::StorageFull => {
+            "make room (see df and df -i), then run the same command again: finished calls are kept"
+        }
+        ErrorKind::QuotaExceeded => {
+            "make room, or have your quota raised, then run the same command again: finished \
+             calls are kept"
+        }
+        ErrorKind::FileTooLarge => {
+            "let files be larger (see ulimit -f), then run the same command again: finished calls \
+             are kept"
+        }
+        ErrorKind::NotADirectory if doing == "open the storage" => {
+            "give the directory that is the storage"
+        }
+        ErrorKind::IsADirectory => "find out what put a directory there, and remove it",
+        ErrorKind::NotADirectory => {
+            "remove what stands in the place of a directory: ce verify names it"
+        }
+        ErrorKind::InvalidFilename => {
+            "give the storage a shorter path, on a file system that takes names of 255 bytes"
+        }
+        ErrorKind::StaleNetworkFileHandle | ErrorKind::NotConnected => {
+            "check whether its file system is still mounted, then run the same command again: \
+             finished calls are kept"
+        }
+        _ if is_leased(source) => {
+            "end the program that holds a lease on it (/proc/locks has its process), then run the same command again"
+        }
+        _ if source.raw_os_error() == Some(Errno::IO.raw_os_error()) => {
+            "look for errors of the disk (dmesg), then run the same command again: finished \
+             calls are kept"
+        }
+        _ => return None,
+    })
 }
 
 /// The flags to open a directory that is to be listed.

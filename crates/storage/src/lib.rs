@@ -20,7 +20,7 @@ pub mod probes;
 pub(crate) mod protocol;
 pub mod records;
 
-pub use self::disk::{Durability, FileId, NoStorage, Outage, Patience, StorageError, advice};
+pub use self::disk::{Durability, FileId, NoStorage, Outage, Patience, StorageError};
 pub use self::maintenance::{
     KnownRepositories, KnownRepository, Maintenance, NameKind, NewRecords, PastCall, PastCallRef,
     Pins, RecordWatch, Removal, StorageId, StorageIdentity, StorageRecord, Survey,

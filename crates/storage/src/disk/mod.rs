@@ -32,7 +32,7 @@ use rustix::process::{Resource, getrlimit};
 
 pub(crate) use self::directories::{EarlierDirectory, make_dirs, make_storage};
 pub(super) use self::error::fault;
-pub use self::error::{NoStorage, StorageError, advice};
+pub use self::error::{NoStorage, StorageError};
 use self::file_system_kinds::FileSystemKind;
 pub(super) use self::files::Linked;
 pub(crate) use self::files::Moved;
