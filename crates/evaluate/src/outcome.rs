@@ -469,9 +469,6 @@ impl Explain for CallError {
             Self::Resources(wrong) => {
                 return Some(format!("make it a line such as {}", wrong.error.resource.example()));
             }
-            Self::Execute(ExecuteError::Log { source, .. }) => {
-                ce_files::beneath::advice("write", source)
-            }
             Self::Execute(error) => return error.hint(),
             Self::Storage(error) | Self::Publish(PublishError::Storage(error)) => {
                 return error.hint();

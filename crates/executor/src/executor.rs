@@ -15,6 +15,7 @@ use rustix::process::Signal;
 
 use crate::invocation::Invocation;
 use crate::sandbox::SandboxError;
+use ce_files::beneath::advice;
 use ce_model::access::Rule;
 use ce_model::exit::Explain;
 use ce_model::system_hints::exhausted_limit;
@@ -367,10 +368,11 @@ pub enum Isolation {
 }
 
 /// The reason why an execution did not run to its end.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 pub enum ExecuteError {
     /// It could not be started.
     #[error("{program} cannot be started")]
+    #[hint(hint_for_program(exec, source))]
     Start {
         /// The program in words, as in `its exec`.
         program: String,
@@ -383,12 +385,17 @@ pub enum ExecuteError {
     },
     /// Its sandbox could not be made, or broke down.
     #[error("it cannot be isolated")]
+    #[hint(
+        _0.hint().or_else(|| Some("check what its file access grants, or use --no-isolate".to_owned()))
+    )]
     Isolate(#[source] SandboxError),
     /// A path does not lead to the file or directory any more that it led to when it was verified.
     #[error("{} was replaced while it was needed", .0.display())]
+    #[hint("see what moves or replaces files of the storage, then run this again")]
     Replaced(PathBuf),
     /// The log file could not be created.
     #[error("its log cannot be written")]
+    #[hint(advice("write", source).map(str::to_owned))]
     Log {
         /// The file.
         log: PathBuf,
@@ -397,6 +404,7 @@ pub enum ExecuteError {
     },
     /// It was started and cannot be waited for.
     #[error("{program} cannot be waited for")]
+    #[hint("run the same command again")]
     Wait {
         /// The program in words, as in `its exec`.
         program: String,
@@ -405,9 +413,11 @@ pub enum ExecuteError {
     },
     /// The user asked to stop.
     #[error("interrupted")]
+    #[hint(None)]
     Interrupted,
     /// The executor lacks something that it needs, which the call is not to blame for; in words, what.
     #[error("{0}")]
+    #[hint(None)]
     Refused(String),
 }
 
@@ -459,41 +469,25 @@ fn is_noexec(file: &Path) -> bool {
     nearest.is_some_and(|stat| stat.f_flag.contains(StatVfsMountFlags::NOEXEC))
 }
 
-impl Explain for ExecuteError {
-    fn hint(&self) -> Option<String> {
-        let (exec, source) = match self {
-            Self::Start { exec, source, .. } => (exec, source),
-            Self::Isolate(error) => {
-                let general = "check what its file access grants, or use --no-isolate";
-                return error.hint().or_else(|| Some(general.to_owned()));
-            }
-            Self::Replaced(_) => {
-                return Some(
-                    "see what moves or replaces files of the storage, then run this again"
-                        .to_owned(),
-                );
-            }
-            Self::Wait { .. } => return Some("run the same command again".to_owned()),
-            Self::Log { .. } | Self::Interrupted | Self::Refused(_) => return None,
-        };
-        let hint = match source.kind() {
-            io::ErrorKind::NotFound if exec.exists() => {
-                Some("its first line names an interpreter that is not installed")
-            }
-            _ if source.raw_os_error() == Some(rustix::io::Errno::NOEXEC.raw_os_error()) => {
-                Some("a script begins with a line such as #!/bin/sh")
-            }
-            io::ErrorKind::ArgumentListTooLong => Some("give the storage a shorter path"),
-            io::ErrorKind::PermissionDenied if is_noexec(exec) => {
-                return Some(format!(
-                    "no program can be started from {}: its file system is mounted noexec; mount it without that, or give a storage elsewhere",
-                    exec.parent().unwrap_or(exec).display()
-                ));
-            }
-            _ => None,
-        };
-        hint.map(str::to_owned)
-    }
+/// Returns what to try after this program could not be started.
+fn hint_for_program(exec: &Path, source: &io::Error) -> Option<String> {
+    let hint = match source.kind() {
+        io::ErrorKind::NotFound if exec.exists() => {
+            "its first line names an interpreter that is not installed"
+        }
+        _ if source.raw_os_error() == Some(rustix::io::Errno::NOEXEC.raw_os_error()) => {
+            "a script begins with a line such as #!/bin/sh"
+        }
+        io::ErrorKind::ArgumentListTooLong => "give the storage a shorter path",
+        io::ErrorKind::PermissionDenied if is_noexec(exec) => {
+            return Some(format!(
+                "no program can be started from {}: its file system is mounted noexec; mount it without that, or give a storage elsewhere",
+                exec.parent().unwrap_or(exec).display()
+            ));
+        }
+        _ => return None,
+    };
+    Some(hint.to_owned())
 }
 
 /// The end of a process.

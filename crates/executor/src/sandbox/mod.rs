@@ -57,10 +57,11 @@ use crate::open_files;
 use crate::start_attempts::StartAttempts;
 
 /// The reason why an execution cannot be isolated.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 pub enum SandboxError {
     /// A step failed.
     #[error("cannot {}", [doing.as_str(), &path.to_string_lossy()].join(" ").trim_end())]
+    #[hint(hint_for_step(doing, source))]
     Step {
         /// The step that failed.
         doing: String,
@@ -71,6 +72,7 @@ pub enum SandboxError {
     },
     /// The launcher cannot be started, or has ended.
     #[error("the launcher does not answer")]
+    #[hint("run this again; ce doctor says whether computations can be isolated")]
     Lost(#[source] io::Error),
 }
 
@@ -156,32 +158,20 @@ const PASSING: [Errno; 9] = [
     Errno::SRCH,
 ];
 
-impl Explain for SandboxError {
-    fn hint(&self) -> Option<String> {
-        let (doing, source) = match self {
-            Self::Step { doing, source, .. } => (doing, source),
-            Self::Lost(_) => {
-                return Some(
-                    "run this again; ce doctor says whether computations can be isolated"
-                        .to_owned(),
-                );
-            }
-        };
-        let space = source.raw_os_error() == Some(Errno::NOSPC.raw_os_error());
-        let hint = match doing.as_str() {
-            "create namespaces" if space => {
-                Some("sysctl user.max_user_namespaces is 0 or used up; raise it")
-            }
-            follow if follow.starts_with(FOLLOW) => Some("grant that path itself in its access"),
-            "create namespaces" | "write" | "make private the mounts below" => Some(
-                "allow user namespaces: sysctl kernel.unprivileged_userns_clone=1 (Debian) or \
-                 kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu); in a container, its seccomp \
-                 profile",
-            ),
-            _ => None,
-        };
-        hint.map(str::to_owned)
-    }
+/// Returns what may make a failed step succeed.
+fn hint_for_step(doing: &str, source: &io::Error) -> Option<String> {
+    let space = source.raw_os_error() == Some(Errno::NOSPC.raw_os_error());
+    let hint = match doing {
+        "create namespaces" if space => "sysctl user.max_user_namespaces is 0 or used up; raise it",
+        follow if follow.starts_with(FOLLOW) => "grant that path itself in its access",
+        "create namespaces" | "write" | "make private the mounts below" => {
+            "allow user namespaces: sysctl kernel.unprivileged_userns_clone=1 (Debian) or \
+             kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu); in a container, its seccomp \
+             profile"
+        }
+        _ => return None,
+    };
+    Some(hint.to_owned())
 }
 
 /// Does what this program was started for by itself, if a hidden first argument says so.

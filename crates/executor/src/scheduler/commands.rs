@@ -55,25 +55,18 @@ pub struct CommandSettings {
 }
 
 /// The reason why there are no commands.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 pub enum CommandSettingsError {
     /// A setting is wrong.
     #[error(transparent)]
+    #[hint(_0.hint())]
     Wrong(#[from] SettingsError),
     /// One of the commands is not there.
     #[error("compeval.scheduler.{0} is not set, and --on scheduler needs it")]
+    #[hint(
+        "git config --global compeval.scheduler.{_0} COMMAND, as doc/clusters.md has it for several schedulers"
+    )]
     Missing(&'static str),
-}
-
-impl Explain for CommandSettingsError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Wrong(error) => error.hint(),
-            Self::Missing(command) => Some(format!(
-                "git config --global compeval.scheduler.{command} COMMAND, as doc/clusters.md has it for several schedulers"
-            )),
-        }
-    }
 }
 
 impl CommandSettings {
@@ -165,7 +158,8 @@ impl CommandTemplate {
 }
 
 /// The reason why a command gave no answer.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
+#[hint("this command in a shell, with a script and ids of your own")]
 enum CommandError {
     /// It could not be started, or not be waited for.
     #[error("compeval.scheduler.{name} cannot be executed: {cause}; it is: {text}")]
@@ -193,6 +187,7 @@ enum CommandError {
     },
     /// The user did not want to wait any longer.
     #[error("{name} was interrupted")]
+    #[hint(None)]
     Interrupted { name: &'static str },
     /// It ended without success.
     #[error("compeval.scheduler.{name} failed ({status}){said}; it is: {text}")]
@@ -218,21 +213,6 @@ enum CommandError {
         /// The last lines of its error output, after a colon.
         said: String,
     },
-}
-
-impl Explain for CommandError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Interrupted { .. } => None,
-            Self::Executed { .. }
-            | Self::TimedOut { .. }
-            | Self::TooMuchOutput { .. }
-            | Self::Failed { .. }
-            | Self::NoId { .. } => {
-                Some("this command in a shell, with a script and ids of your own".to_owned())
-            }
-        }
-    }
 }
 
 impl From<CommandError> for SchedulerError {

@@ -158,15 +158,10 @@ pub struct SettingError {
 }
 
 /// All settings that are wrong.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+#[hint(_0.first().map(|error| error.advice.clone()))]
 pub struct SettingsError(pub Vec<SettingError>);
-
-impl Explain for SettingsError {
-    fn hint(&self) -> Option<String> {
-        self.0.first().map(|error| error.advice.clone())
-    }
-}
 
 /// The settings for starting workers that all schedulers have.
 #[derive(Clone, Debug, PartialEq, Eq)]

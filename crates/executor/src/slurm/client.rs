@@ -297,10 +297,11 @@ fn error_message(program: &str, stderr: &str) -> String {
 }
 
 /// The reason why Slurm gave no answer, or an unexpected one.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 pub enum SlurmError {
     /// A program could not be started.
     #[error("{program} cannot be started")]
+    #[hint(hint_for_start(program, source))]
     Start {
         program: &'static str,
         /// The cause.
@@ -308,15 +309,18 @@ pub enum SlurmError {
     },
     /// The configuration of the cluster does not exist. Programs of Slurm would wait a minute for it.
     #[error("SLURM_CONF is {path:?}, and there is no such file")]
+    #[hint("the slurm.conf of the cluster, or unset SLURM_CONF")]
     NoConfiguration {
         /// The value of the variable.
         path: PathBuf,
     },
     /// This process should be a run that is a job, and is not.
     #[error("SLURM_JOB_NAME is not the name of a run that is a job")]
+    #[hint("ce run --detach=job, which submits a run")]
     NoJob,
     /// A program could not be waited for.
     #[error("{program} cannot be waited for")]
+    #[hint("the same command again")]
     Wait {
         program: &'static str,
         /// The cause.
@@ -324,6 +328,7 @@ pub enum SlurmError {
     },
     /// A program did not end in time.
     #[error("{program} did not answer for {} s", limit.as_secs_f64())]
+    #[hint("scontrol ping, which says whether Slurm answers, and later this")]
     TimedOut {
         program: &'static str,
         /// The time that it had.
@@ -331,12 +336,15 @@ pub enum SlurmError {
     },
     /// A program printed too much.
     #[error("{program} printed more than 1 MiB, and was ended")]
+    #[hint(Some(asking_version(program)))]
     TooMuchOutput { program: &'static str },
     /// The caller did not want to wait any longer.
     #[error("{program} was interrupted")]
+    #[hint(None)]
     Interrupted { program: &'static str },
     /// A program ended without success.
     #[error("{program} failed: {message}")]
+    #[hint(hint_for_refusal(message))]
     Failed {
         program: &'static str,
         /// Its message, or else how it ended.
@@ -344,6 +352,7 @@ pub enum SlurmError {
     },
     /// A program said something that it never says.
     #[error("{program} answered with an unknown text: {:?}", excerpt(text))]
+    #[hint(Some(asking_version(program)))]
     Answer { program: &'static str, text: String },
 }
 
@@ -409,56 +418,40 @@ impl From<SlurmError> for SchedulerError {
     }
 }
 
-impl Explain for SlurmError {
-    fn hint(&self) -> Option<String> {
-        let message = match self {
-            Self::Start { program, source } if source.kind() == io::ErrorKind::NotFound => {
-                return Some(format!("a host of the cluster: there is no {program} on PATH here"));
-            }
-            Self::NoConfiguration { .. } => {
-                return Some("the slurm.conf of the cluster, or unset SLURM_CONF".to_owned());
-            }
-            Self::NoJob => return Some("ce run --detach=job, which submits a run".to_owned()),
-            Self::TimedOut { .. } => {
-                return Some(
-                    "scontrol ping, which says whether Slurm answers, and later this".to_owned(),
-                );
-            }
-            Self::Answer { program, .. }
-            | Self::TooMuchOutput { program }
-            | Self::Start { program, .. } => {
-                return Some(format!(
-                    "{program} --version, which must be the version of the cluster's Slurm"
-                ));
-            }
-            Self::Wait { .. } => return Some("the same command again".to_owned()),
-            Self::Failed { message, .. } => message.to_lowercase(),
-            Self::Interrupted { .. } => return None,
-        };
-        let advice = [
-            (
-                "configuration source",
-                "a host of the cluster, or SLURM_CONF=FILE: Slurm has no configuration here",
-            ),
-            ("invalid account", "git config compeval.slurm.account NAME"),
-            ("invalid qos", "git config compeval.slurm.qos NAME"),
-            ("partition", "git config compeval.slurm.partition NAME; sinfo lists the partitions"),
-            ("feature", "another compeval.slurm.constraint; sinfo -o '%N %f' lists the features"),
-            ("time limit", "a shorter compeval.slurm.walltime"),
-            ("(gres)", "a partition with such devices, or no gpus in the files resources"),
-            ("memory specification", "less memory in the files resources"),
-            (
-                "node configuration",
-                "less in the files resources, or another compeval.slurm.partition",
-            ),
-            (
-                "unrecognized option",
-                "compeval.slurm.options without it; sbatch --help lists options",
-            ),
-        ];
-        let found = advice.into_iter().find(|(word, _)| message.contains(word));
-        found.map(|(_, advice)| advice.to_owned())
-    }
+/// Returns what to try after a program could not be started.
+fn hint_for_start(program: &str, source: &io::Error) -> Option<String> {
+    Some(if source.kind() == io::ErrorKind::NotFound {
+        format!("a host of the cluster: there is no {program} on PATH here")
+    } else {
+        asking_version(program)
+    })
+}
+
+/// Returns the command that shows whether a program is that of the cluster.
+fn asking_version(program: &str) -> String {
+    format!("{program} --version, which must be the version of the cluster's Slurm")
+}
+
+/// Returns what to try after a program has refused with this message.
+fn hint_for_refusal(message: &str) -> Option<String> {
+    let advice = [
+        (
+            "configuration source",
+            "a host of the cluster, or SLURM_CONF=FILE: Slurm has no configuration here",
+        ),
+        ("invalid account", "git config compeval.slurm.account NAME"),
+        ("invalid qos", "git config compeval.slurm.qos NAME"),
+        ("partition", "git config compeval.slurm.partition NAME; sinfo lists the partitions"),
+        ("feature", "another compeval.slurm.constraint; sinfo -o '%N %f' lists the features"),
+        ("time limit", "a shorter compeval.slurm.walltime"),
+        ("(gres)", "a partition with such devices, or no gpus in the files resources"),
+        ("memory specification", "less memory in the files resources"),
+        ("node configuration", "less in the files resources, or another compeval.slurm.partition"),
+        ("unrecognized option", "compeval.slurm.options without it; sbatch --help lists options"),
+    ];
+    let message = message.to_lowercase();
+    let found = advice.into_iter().find(|(word, _)| message.contains(word));
+    found.map(|(_, advice)| advice.to_owned())
 }
 
 #[cfg(test)]
