@@ -33,18 +33,10 @@ use ce_storage::{Call, Outputs, Stage, Storage, StorageError, Stored};
 const LOOK: Duration = Duration::from_millis(100);
 
 /// A call cannot be audited, since an input of it is missing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error, Explain)]
 #[error("an input of it is not in the storage")]
+#[hint("run its task again, which makes what is missing; ce verify says what is damaged")]
 pub struct InputMissing;
-
-impl Explain for InputMissing {
-    fn hint(&self) -> Option<String> {
-        Some(
-            "run its task again, which makes what is missing; ce verify says what is damaged"
-                .into(),
-        )
-    }
-}
 
 /// A call that has a result, with everything that its execution needs.
 #[derive(Clone, Debug)]

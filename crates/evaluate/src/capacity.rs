@@ -197,10 +197,11 @@ impl Reservations {
 }
 
 /// The reason why a call can never be executed here.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 pub enum Unsatisfiable {
     /// It asks for more processors.
     #[error("it asks for {asked} cpus, and only {there} may be used")]
+    #[hint("give -j {asked} to use that many, or let the call ask for fewer")]
     Cpus {
         /// The number that it asks for.
         asked: u32,
@@ -209,6 +210,7 @@ pub enum Unsatisfiable {
     },
     /// It asks for more memory.
     #[error("it asks for {} of memory, and this host has {}", size(*asked), size(*there))]
+    #[hint("execute it on a host with more memory, or let the call ask for less")]
     Memory {
         /// The number of bytes that it asks for.
         asked: u64,
@@ -217,6 +219,9 @@ pub enum Unsatisfiable {
     },
     /// It asks for more graphics processors.
     #[error("it asks for {}, and this host has {there}", counted(*asked as usize, "gpu"))]
+    #[hint(
+        "execute it on a host that has them, name them in CUDA_VISIBLE_DEVICES, or let the call ask for fewer"
+    )]
     Gpus {
         /// The number that it asks for.
         asked: u32,
@@ -225,15 +230,19 @@ pub enum Unsatisfiable {
     },
     /// It asks for several hosts.
     #[error("it asks for {0} nodes, and an execution has one")]
+    #[hint(Some(getting_allocation()))]
     Nodes(u32),
     /// It asks for several processes.
     #[error("it asks for {0} tasks, and an execution starts one")]
+    #[hint(Some(getting_allocation()))]
     Tasks(u32),
     /// It asks for a launcher.
     #[error("it asks for the launcher {}, and an execution starts one process", .0.text())]
+    #[hint(Some(getting_allocation()))]
     Launcher(TaskLauncher),
     /// It asks for an allocation of another shape.
     #[error("it asks for {asked}, and the allocation has {}, {}", counted(there.nodes.get() as usize, "node"), counted(there.tasks.get() as usize, "task"))]
+    #[hint(Some(getting_allocation()))]
     Shape {
         /// The shape that it asks for, as lines of resources.
         asked: String,
@@ -241,6 +250,7 @@ pub enum Unsatisfiable {
     },
     /// It asks for several processes, and cannot be executed without isolation.
     #[error("it starts tasks itself, so it is not isolated, and its root is the input {0}")]
+    #[hint("give it its programs by lines path of its access, or let it ask for one task")]
     Root(String),
 }
 
@@ -285,29 +295,11 @@ impl Unsatisfiable {
     }
 }
 
-impl Explain for Unsatisfiable {
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::Cpus { asked, .. } => {
-                format!("give -j {asked} to use that many, or let the call ask for fewer")
-            }
-            Self::Memory { .. } => {
-                "execute it on a host with more memory, or let the call ask for less".to_owned()
-            }
-            Self::Gpus { .. } => {
-                "execute it on a host that has them, name them in CUDA_VISIBLE_DEVICES, or let the call ask for fewer"
-                    .to_owned()
-            }
-            Self::Nodes(_) | Self::Tasks(_) | Self::Launcher(_) | Self::Shape { .. } => {
-                "give --on slurm on a host of a cluster, or --on workers and start ce worker as the script of an allocation of that shape"
-                    .to_owned()
-            }
-            Self::Root(_) => {
-                "give it its programs by lines path of its access, or let it ask for one task".to_owned()
-            }
-        };
-        Some(hint)
-    }
+/// Describes in words how to execute a call in an allocation of its shape.
+fn getting_allocation() -> String {
+    "give --on slurm on a host of a cluster, or --on workers and start ce worker as the script of \
+     an allocation of that shape"
+        .to_owned()
 }
 
 /// A shape as lines of resources.

@@ -125,13 +125,15 @@ impl fmt::Display for SuspendedCall {
 }
 
 /// The reason why a call was not executed to its end.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 pub enum Unfinished {
     /// The worker that executed it ended in each attempt; in words, how the last one ended.
     #[error("it was lost: {0}")]
+    #[hint("run the same command again: nothing is remembered of it")]
     Lost(String),
     /// Git no longer has the code or an input of the call: a commit was pruned, or a repository moved.
     #[error("it was lost: {why}")]
+    #[hint(hint.clone())]
     Unreadable {
         /// The cause, in words.
         why: String,
@@ -140,18 +142,8 @@ pub enum Unfinished {
     },
     /// The executor lacks something that it needs, described in words.
     #[error("it was refused: {0}")]
+    #[hint("run it on a host that has it; ce doctor says what this host lacks")]
     Refused(String),
-}
-
-impl Explain for Unfinished {
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::Lost(_) => "run the same command again: nothing is remembered of it",
-            Self::Unreadable { hint, .. } => return hint.clone(),
-            Self::Refused(_) => "run it on a host that has it; ce doctor says what this host lacks",
-        };
-        Some(hint.to_owned())
-    }
 }
 
 /// The kind of a call's outcome, which is counted, coloured and named in events.
@@ -231,31 +223,42 @@ impl How {
 }
 
 /// The reason why a call failed.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
+#[exit(self.exit_of_run())]
 pub enum CallError {
     /// `exec` ended without success.
     #[error("{}", .0)]
+    #[hint(None)]
     Ended(Box<ce_executor::Failed>),
     /// It failed before, and is not executed again: its failure makes a row of a table.
     #[error("{} at {:.0}, and is not tried again", .0.failure.reason, .0.recorded.at)]
+    #[hint("--retry-failed executes it again")]
     Remembered(Box<FailureRecord>),
     /// It failed at a worker.
     #[error("{}", .0.reason)]
+    #[hint(_0.hint.clone())]
     AtWorker(FailureFacts),
     /// The time of its worker was over first; how long it had, in seconds.
     #[error("it did not end within {}, the time of its worker", duration(*.0))]
+    #[hint("a time limit in a file resources, such as: time 12h")]
     OutOfTime(f64),
     /// It is suspended, and its `status` does not say whether it is to be continued.
     #[error("it is suspended, and its program status failed: {}{}", .0.status, said(.1.as_deref()))]
+    #[hint(
+        "ce cancel --forget lets the next run start it from the beginning; without --forget it is ended before"
+    )]
     Asked(Box<ce_executor::Failed>, Option<String>),
     /// Other users may have written its record, which determines what is executed when it is asked or cancelled.
     #[error("this user has not begun it, or its record was changed")]
+    #[hint("let the user who has begun it ask or cancel it")]
     NotOwn,
     /// `exec` could not be executed.
     #[error(transparent)]
+    #[hint(_0.hint())]
     Execute(#[from] ExecuteError),
     /// An input is a file, and `access` takes it as a directory.
     #[error("its input {input} is a file, and the line {line:?} of its access takes a directory")]
+    #[hint("give it a directory; an output is one if its name in outputs ends in a slash")]
     NotADirectory {
         /// The name of the input.
         input: String,
@@ -263,12 +266,15 @@ pub enum CallError {
     },
     /// The computation is not available from the repository.
     #[error("the computation cannot be taken from the repository")]
+    #[hint(Some(hint_for_computation(&**_0)))]
     Tree(#[source] Box<dyn error::Error + Send + Sync>),
     /// An input of it, a Git tree, is not available.
     #[error(transparent)]
+    #[hint(_0.hint())]
     Input(#[from] Arc<ValueError>),
     /// Outputs of several points of a sweep, which no call makes, are not available.
     #[error("{first}; {} an output, too", if *.more == 1 { "1 more point lacks".to_owned() } else { format!("{more} more points lack") })]
+    #[hint(first.hint())]
     Outputs {
         /// The cause at the first point.
         first: Arc<ValueError>,
@@ -277,38 +283,48 @@ pub enum CallError {
     },
     /// The points of a sweep cannot be used.
     #[error(transparent)]
+    #[hint(_0.hint())]
     Points(#[from] PointsError),
     /// The columns of a table cannot be made of the outputs.
     #[error(transparent)]
+    #[hint(_0.hint())]
     Table(#[from] TableFault),
     /// With the texts of its names, it asks for a wrong amount of something.
     #[error(transparent)]
+    #[hint("make it a line such as {}", _0.error.resource.example())]
     Resources(#[from] WrongAmount),
     /// This run is part of its execution.
     #[error("it is being executed, and has started this run, which would wait for it forever")]
+    #[hint("evaluate another task in the computation, or give it other inputs")]
     Within,
     /// It asks for more than the executor has.
     #[error(transparent)]
+    #[hint(_0.hint())]
     Unsatisfiable(#[from] Unsatisfiable),
     /// Its outputs could not be published.
     #[error(transparent)]
+    #[hint(_0.hint())]
     Publish(#[from] PublishError),
     /// Its outputs are away, and not available.
     #[error(transparent)]
+    #[hint(_0.hint())]
     Fetch(Arc<ResultsError>),
     /// The storage could not be read or written.
     #[error(transparent)]
+    #[hint(_0.hint())]
     Storage(#[from] StorageError),
     /// Its outputs could not be flushed, nor the outputs of others that shared the flush.
     #[error(transparent)]
+    #[hint(_0.hint())]
     Flush(#[from] Arc<StorageError>),
 }
 
 /// The reason why the computed points of a sweep cannot be used.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 pub enum PointsError {
     /// The sheet is wrong.
     #[error("{sheet}: the points cannot be used: {}", in_words(problems))]
+    #[hint(problems.first().and_then(|problem| problem.fault.hint()))]
     Sheet {
         /// The origin of the sheet, in words: a path in the task, an input of it, or a call.
         sheet: String,
@@ -316,29 +332,12 @@ pub enum PointsError {
     },
     /// The points do not fit the sweep.
     #[error(transparent)]
+    #[hint(_0.hint())]
     Fault(#[from] PointsFault),
     /// They are a directory.
     #[error("the points cannot be used: they are a directory")]
+    #[hint("give it one file of it, with a node of kind member")]
     Directory,
-}
-
-impl Explain for PointsError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Sheet { problems, .. } => problems.first()?.fault.hint(),
-            Self::Fault(PointsFault::NoColumn(unknown)) => Some(unknown.suggestion("columns")),
-            Self::Fault(PointsFault::SameColumn(_)) => Some(
-                "rename it in the sheet, or the output in the file columns of the sweep".to_owned(),
-            ),
-            Self::Fault(PointsFault::InputColumn(_)) => Some(
-                "give the column another name: the table would show its texts, and calls would read others".to_owned(),
-            ),
-            Self::Fault(PointsFault::Product(faults)) => faults.first()?.hint(),
-            Self::Directory => {
-                Some("give it one file of it, with a node of kind member".to_owned())
-            }
-        }
-    }
 }
 
 fn in_words(problems: &[SheetProblem]) -> String {
@@ -422,6 +421,17 @@ impl CallError {
         }
     }
 
+    /// Returns the exit of a run in which a call ended so.
+    fn exit_of_run(&self) -> Exit {
+        if self.is_storage() {
+            Exit::Storage
+        } else if self.is_unreadable() {
+            Exit::Missing
+        } else {
+            Exit::Failed
+        }
+    }
+
     /// Whether the storage is to blame, rather than the computation.
     pub fn is_storage(&self) -> bool {
         match self {
@@ -449,67 +459,17 @@ impl CallError {
     }
 }
 
-impl Explain for CallError {
-    fn exit(&self) -> Exit {
-        if self.is_storage() {
-            Exit::Storage
-        } else if self.is_unreadable() {
-            Exit::Missing
-        } else {
-            Exit::Failed
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::Input(error) | Self::Outputs { first: error, .. } => return error.hint(),
-            Self::Points(error) => return error.hint(),
-            Self::Table(fault) => return fault.hint(),
-            Self::Unsatisfiable(unsatisfiable) => return unsatisfiable.hint(),
-            Self::Resources(wrong) => {
-                return Some(format!("make it a line such as {}", wrong.error.resource.example()));
-            }
-            Self::Execute(error) => return error.hint(),
-            Self::Storage(error) | Self::Publish(PublishError::Storage(error)) => {
-                return error.hint();
-            }
-            Self::Flush(error) => return error.hint(),
-            Self::Fetch(error) => return error.hint(),
-            Self::Publish(PublishError::Directory { why, .. }) => return why.hint(),
-            Self::NotADirectory { .. } => {
-                Some("give it a directory; an output is one if its name in outputs ends in a slash")
-            }
-            Self::Within => {
-                Some("evaluate another task in the computation, or give it other inputs")
-            }
-            Self::Remembered(_) => Some("--retry-failed executes it again"),
-            Self::OutOfTime(_) => Some("a time limit in a file resources, such as: time 12h"),
-            Self::Asked(..) => Some(
-                "ce cancel --forget lets the next run start it from the beginning; without --forget it is ended before",
-            ),
-            Self::AtWorker(failed) => return failed.hint.clone(),
-            Self::NotOwn => Some("let the user who has begun it ask or cancel it"),
-            Self::Publish(PublishError::Deviates(_)) => Some(
-                "compare both; ce run --accept replaces the recorded result and all that was made from it",
-            ),
-            Self::Tree(error) if error.is::<Changed>() => Some("run the same command again"),
-            Self::Tree(error) if error.is::<AbsentObject>() => {
-                Some("git fetch --refetch --no-filter, or clone it again without --filter")
-            }
-            Self::Tree(error) if error.is::<NotCloned>() => {
-                Some("git submodule update --init --recursive")
-            }
-            Self::Tree(_) => Some("git fsck says whether the repository of the task is damaged"),
-            Self::Publish(PublishError::NotAFile { .. }) => {
-                Some("let exec write a plain file there")
-            }
-            Self::Publish(PublishError::NotADirectory { .. }) => Some(
-                "let exec write into the directory that is there, or remove the slash from the name in outputs",
-            ),
-            Self::Ended(_) | Self::Publish(PublishError::NoOutput { .. }) => None,
-        };
-        hint.map(str::to_owned)
-    }
+fn hint_for_computation(error: &(dyn error::Error + Send + Sync + 'static)) -> String {
+    let hint = if error.is::<Changed>() {
+        "run the same command again"
+    } else if error.is::<AbsentObject>() {
+        "git fetch --refetch --no-filter, or clone it again without --filter"
+    } else if error.is::<NotCloned>() {
+        "git submodule update --init --recursive"
+    } else {
+        "git fsck says whether the repository of the task is damaged"
+    };
+    hint.to_owned()
 }
 
 impl Outcome {
@@ -675,35 +635,31 @@ pub enum Event {
 }
 
 /// The reason why a plan was not evaluated to its end.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 pub enum EvaluateError {
     /// The threads cannot be started.
     #[error("cannot start threads")]
+    #[exit(Storage)]
+    #[hint(Some(system_hints::raising_limits()))]
     Threads(#[source] std::io::Error),
     /// Published results may be lost with the power.
     #[error(transparent)]
+    #[exit(_0.exit())]
+    #[hint(_0.hint())]
     Storage(#[from] StorageError),
     /// An output of the task, a Git tree, is not available.
     #[error(transparent)]
+    #[exit(exit_for_output(_0))]
+    #[hint(_0.hint())]
     Output(#[from] Arc<ValueError>),
 }
 
-impl Explain for EvaluateError {
-    fn exit(&self) -> Exit {
-        match self {
-            Self::Threads(_) => Exit::Storage,
-            Self::Storage(error) => error.exit(),
-            Self::Output(error) if error.is_storage() => Exit::Storage,
-            Self::Output(error) if error.is_unreadable() => Exit::Missing,
-            Self::Output(_) => Exit::Failed,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Threads(_) => Some(system_hints::raising_limits()),
-            Self::Storage(error) => error.hint(),
-            Self::Output(error) => error.hint(),
-        }
+fn exit_for_output(error: &ValueError) -> Exit {
+    if error.is_storage() {
+        Exit::Storage
+    } else if error.is_unreadable() {
+        Exit::Missing
+    } else {
+        Exit::Failed
     }
 }

@@ -18,7 +18,7 @@ use ce_git::Trees;
 use ce_history::{Filter, History, HistoryError, MIN_DIGITS, Past, Subject, log};
 use ce_model::access::Access;
 use ce_model::digest::{Digest, ObjectId};
-use ce_model::exit::{Exit, Explain};
+use ce_model::exit::Explain;
 use ce_model::humanize::quoted;
 use ce_model::name::ComputationName;
 use ce_model::plan::computations_named;
@@ -28,26 +28,18 @@ use ce_storage::{Entry, Locator, Record, RecordState, ResultName, Storage, Store
 use ce_task::load;
 
 /// The reason why a text names no call or job.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 pub enum CallNameError {
     /// A text names no call.
     #[error("{0} is not a call of the storage")]
+    #[hint(
+        "give a file in c_NAME/CCID/NN/, or c_NAME/CCID/INPUTS; ce show prints what made a file"
+    )]
     NoCall(String),
     /// A text names no job.
     #[error("{0} is not a job of the storage")]
+    #[hint("give one of its files in t_NAME/CCID/NN/, or t_NAME/CCID/INPUTS")]
     NoJob(String),
-}
-
-impl Explain for CallNameError {
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::NoJob(_) => "give one of its files in t_NAME/CCID/NN/, or t_NAME/CCID/INPUTS",
-            Self::NoCall(_) => {
-                "give a file in c_NAME/CCID/NN/, or c_NAME/CCID/INPUTS; ce show prints what made a file"
-            }
-        };
-        Some(hint.to_owned())
-    }
 }
 
 /// Returns the call that is named by its short name, or by the path or name of one of its files. It need not be there.
@@ -249,24 +241,30 @@ fn copy(storage: &Storage, log: &str, from: u64, out: &mut dyn Write) -> Result<
 }
 
 /// The reason why a call cannot be looked into.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 pub enum InspectionError {
     /// No call is named.
     #[error("no call is given")]
+    #[hint("ce log lists calls")]
     NoCallGiven,
     /// A storage is named, and no call in it.
     #[error("{} is a storage, and no call in it is given", .0.display())]
+    #[hint("give a call after it; ce log {} lists calls", quoted(&_0.to_string_lossy()))]
     NoCallIn(PathBuf),
     /// It has neither a result nor a failure, and its computation is not known.
     #[error(
         "the call {0} has neither succeeded nor failed yet, and the task does not have its computation"
     )]
+    #[hint("give the task by --task, or wait until it has ended")]
     NoRecord(String),
     /// An earlier version of this program made its record.
     #[error("the record of the failure of {0} does not say which tree its computation has")]
+    #[hint("run it again")]
     NoTree(String),
     /// A value that it reads is not in the storage.
     #[error("input {number:02} of {call} is not in the storage: no file has SHA-1 {digest}")]
+    #[exit(Missing)]
+    #[hint("run the task again, which makes what is missing")]
     NoInput {
         /// Its short name.
         call: String,
@@ -277,18 +275,27 @@ pub enum InspectionError {
     },
     /// The outputs cannot be kept.
     #[error("no directory can be made for the outputs")]
+    #[exit(Failed)]
+    #[hint("set TMPDIR to a directory that can be written")]
     Keep(#[source] std::io::Error),
     /// Its computation's directory cannot be read.
     #[error("the computation of {0} cannot be used: {1}")]
+    #[exit(Missing)]
+    #[hint("give the repository of the task by --task")]
     Computation(String, String),
     /// There is neither a terminal nor a command.
     #[error("a shell needs a terminal: standard input or output is not one")]
+    #[hint("give a command: ce shell CALL -- ls -l /inputs")]
     NoTerminal,
     /// Nothing can be isolated on this host.
     #[error("nothing can be isolated on this host")]
+    #[exit(Missing)]
+    #[hint("ce doctor says why")]
     NotIsolated,
     /// The command cannot be executed.
     #[error("{program:?} cannot be executed in the sandbox of {call}")]
+    #[exit(Failed)]
+    #[hint(hint_for_command(source))]
     Execute {
         /// Its first word.
         program: OsString,
@@ -299,43 +306,14 @@ pub enum InspectionError {
     },
 }
 
-impl Explain for InspectionError {
-    fn exit(&self) -> Exit {
-        match self {
-            Self::NoCallGiven
-            | Self::NoCallIn(_)
-            | Self::NoRecord(_)
-            | Self::NoTree(_)
-            | Self::NoTerminal => Exit::Malformed,
-            Self::NotIsolated | Self::NoInput { .. } | Self::Computation(..) => Exit::Missing,
-            Self::Keep(_) | Self::Execute { .. } => Exit::Failed,
-        }
+/// Returns what to try after a command could not be executed in a sandbox.
+fn hint_for_command(source: &CallError) -> Option<String> {
+    if let CallError::Execute(ExecuteError::Start { .. }) = source {
+        let shown = "give a program that the sandbox shows: one in /usr, or in the root that access \
+                     names, or below a path that access grants";
+        return Some(shown.to_owned());
     }
-
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::NoCallGiven => "ce log lists calls",
-            Self::NoCallIn(storage) => {
-                let storage = quoted(&storage.to_string_lossy());
-                return Some(format!("give a call after it; ce log {storage} lists calls"));
-            }
-            Self::NoRecord(_) => "give the task by --task, or wait until it has ended",
-            Self::NoTree(_) => "run it again",
-            Self::NoInput { .. } => "run the task again, which makes what is missing",
-            Self::Computation(..) => "give the repository of the task by --task",
-            Self::NoTerminal => "give a command: ce shell CALL -- ls -l /inputs",
-            Self::NotIsolated => "ce doctor says why",
-            Self::Keep(_) => "set TMPDIR to a directory that can be written",
-            Self::Execute { source, .. } => match **source {
-                CallError::Execute(ExecuteError::Start { .. }) => {
-                    "give a program that the sandbox shows: one in /usr, or in the root that access \
-                     names, or below a path that access grants"
-                }
-                _ => return source.hint(),
-            },
-        };
-        Some(hint.to_owned())
-    }
+    source.hint()
 }
 
 /// A storage, and what executes commands in the sandboxes of its calls.

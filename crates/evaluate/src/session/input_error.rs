@@ -11,7 +11,7 @@ use ce_model::task::Task;
 use ce_storage::StorageError;
 
 /// The reason why the inputs of a task, or its repositories, cannot be used.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 #[non_exhaustive]
 pub enum InputError {
     /// The number of inputs is not the task's.
@@ -25,6 +25,7 @@ pub enum InputError {
         },
         if *given == 1 { "is" } else { "are" }
     )]
+    #[hint(Some(giving_or_replacing(names, defaults, *configured)))]
     Inputs {
         /// The name of the task.
         task: String,
@@ -41,6 +42,7 @@ pub enum InputError {
     },
     /// The task has no input of this name.
     #[error("the task {task} takes no input {}", input.name)]
+    #[hint(input.meant().or_else(|| listing_inputs(&input.known)))]
     UnknownInput {
         /// The name of the task.
         task: String,
@@ -49,12 +51,15 @@ pub enum InputError {
     },
     /// An input is not given, and has no default.
     #[error("the input {0} is not given, and has no default")]
+    #[hint("give {_0}=FILE or -p {_0}=TEXT")]
     NotGiven(String),
     /// An input is given by its name more than once.
     #[error("the input {0} is given twice")]
+    #[hint("give it once")]
     InputTwice(String),
     /// One version of a task takes an input that the other one does not.
     #[error("the task at {takes} takes an input {name}, and at {lacks} it does not")]
+    #[hint("give revisions at which the task takes the same inputs")]
     NoInput {
         /// The symbolic name.
         name: String,
@@ -65,6 +70,7 @@ pub enum InputError {
     },
     /// An input is not there or may not be read.
     #[error("cannot read the input {name}, {path}")]
+    #[hint(hint_for_input(name, Path::new(path), source))]
     Input {
         /// Its symbolic name.
         name: String,
@@ -75,6 +81,8 @@ pub enum InputError {
     },
     /// An input cannot be a value, or not be read to its end.
     #[error("the input {name} cannot be used")]
+    #[exit(exit_for_value(source))]
+    #[hint(hint_for_value(source))]
     InputValue {
         /// Its symbolic name.
         name: String,
@@ -83,6 +91,9 @@ pub enum InputError {
     },
     /// A file of the task cannot be read from its repository.
     #[error("cannot read the task's file {path}")]
+    #[hint(
+        "git status says whether it is as committed, and git fsck whether the repository is damaged"
+    )]
     OwnFile {
         /// Its path in the task.
         path: String,
@@ -91,6 +102,7 @@ pub enum InputError {
     },
     /// The task reads no repository of this name.
     #[error("the task {task} reads no repository {}", repository.name)]
+    #[hint(repository.meant())]
     UnknownRepository {
         /// The name of the task.
         task: String,
@@ -99,6 +111,7 @@ pub enum InputError {
     },
     /// A repository is named more than once.
     #[error("the repository {0} is given twice")]
+    #[hint("give it once")]
     RepositoryTwice(String),
 }
 
@@ -110,60 +123,40 @@ impl InputError {
     }
 }
 
-impl Explain for InputError {
-    fn exit(&self) -> Exit {
-        match self {
-            Self::InputValue { source: StorageError::Io { source, .. }, .. }
-                if is_of_user(source) =>
-            {
-                Exit::Malformed
-            }
-            Self::InputValue { source, .. } => source.exit(),
-            Self::Inputs { .. }
-            | Self::UnknownInput { .. }
-            | Self::NotGiven(_)
-            | Self::InputTwice(_)
-            | Self::NoInput { .. }
-            | Self::Input { .. }
-            | Self::OwnFile { .. }
-            | Self::UnknownRepository { .. }
-            | Self::RepositoryTwice(_) => Exit::Malformed,
-        }
+fn exit_for_value(source: &StorageError) -> Exit {
+    match source {
+        StorageError::Io { source, .. } if is_of_user(source) => Exit::Malformed,
+        source => source.exit(),
     }
+}
 
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Inputs { names, defaults, configured, .. } => {
-                let by_position = giving(names, *configured);
-                Some(match &defaults[..] {
-                    [] => by_position,
-                    [name, ..] => {
-                        format!("{by_position}; to replace a default, {name}=FILE or -p {name}=TEXT")
-                    }
-                })
-            }
-            Self::UnknownInput { input, .. } => input.meant().or_else(|| match &input.known[..] {
-                [] => None,
-                inputs => Some(format!("its inputs are {}", inputs.join(", "))),
-            }),
-            Self::UnknownRepository { repository, .. } => repository.meant(),
-            Self::NotGiven(name) => Some(format!("give {name}=FILE or -p {name}=TEXT")),
-            Self::InputTwice(_) | Self::RepositoryTwice(_) => Some("give it once".to_owned()),
-            Self::NoInput { .. } => {
-                Some("give revisions at which the task takes the same inputs".to_owned())
-            }
-            Self::Input { name, source, .. } if source.kind() == io::ErrorKind::Other => {
-                Some(format!("give another file or directory, or -p {name}=TEXT"))
-            }
-            Self::Input { path, source, .. } => system_hints::for_reading(Path::new(path), source),
-            Self::InputValue { source: error @ StorageError::Io { path, source, .. }, .. } => {
-                system_hints::for_reading(path, source).or_else(|| error.hint())
-            }
-            Self::InputValue { source, .. } => source.hint(),
-            Self::OwnFile { .. } => Some(
-                "git status says whether it is as committed, and git fsck whether the repository is damaged"
-                    .to_owned(),
-            ),
+fn hint_for_value(error: &StorageError) -> Option<String> {
+    if let StorageError::Io { path, source, .. } = error
+        && let Some(hint) = system_hints::for_reading(path, source)
+    {
+        return Some(hint);
+    }
+    error.hint()
+}
+
+fn hint_for_input(name: &str, path: &Path, source: &io::Error) -> Option<String> {
+    if source.kind() == io::ErrorKind::Other {
+        return Some(format!("give another file or directory, or -p {name}=TEXT"));
+    }
+    system_hints::for_reading(path, source)
+}
+
+fn listing_inputs(known: &[String]) -> Option<String> {
+    (!known.is_empty()).then(|| format!("its inputs are {}", known.join(", ")))
+}
+
+/// Describes in words how to give a storage and these inputs, and how to replace defaults.
+fn giving_or_replacing(names: &[String], defaults: &[String], has_storage: bool) -> String {
+    let by_position = giving(names, has_storage);
+    match defaults {
+        [] => by_position,
+        [name, ..] => {
+            format!("{by_position}; to replace a default, {name}=FILE or -p {name}=TEXT")
         }
     }
 }

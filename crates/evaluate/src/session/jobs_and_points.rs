@@ -225,20 +225,24 @@ pub(super) fn record_use(
 }
 
 /// The reason why a task cannot be evaluated for each of some points over its own inputs.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 #[non_exhaustive]
 pub enum RangeError {
     /// An input is both given and ranged over.
     #[error("the input {0} is given, and --each or --points has values for it, too")]
+    #[hint("leave out one of them, or give {_0} a value in --each only")]
     GivenAndRanged(String),
     /// An input is ranged over more than once.
     #[error("the points have the input {0} twice")]
+    #[hint("give it once: --each has all values of an input, --points one a row")]
     RangedTwice(String),
     /// The points of a task's own inputs cannot be combined.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    #[hint(_0.first().and_then(Explain::hint))]
     Product(Vec<ProductFault>),
     /// A sheet of points could not be read.
     #[error("cannot read the points in {path}")]
+    #[hint(system_hints::for_reading(Path::new(path), source))]
     ReadPoints {
         /// The sheet.
         path: String,
@@ -247,6 +251,7 @@ pub enum RangeError {
     },
     /// A sheet of points is wrong.
     #[error("the points in {path} cannot be used: {}", problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    #[hint(problems.first().and_then(|problem| problem.fault.hint()))]
     Points {
         /// The sheet.
         path: String,
@@ -254,6 +259,7 @@ pub enum RangeError {
     },
     /// A parameter file is wrong.
     #[error("the points in {path} cannot be used: {}", problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    #[hint(problems.first().and_then(|problem| problem.fault.hint()))]
     Parameters {
         /// The file.
         path: String,
@@ -261,27 +267,8 @@ pub enum RangeError {
     },
     /// A sheet has no points.
     #[error("there are no points in {0}")]
+    #[hint("write the names of inputs, and a row for each point")]
     NoPoints(String),
-}
-
-impl Explain for RangeError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::GivenAndRanged(name) => {
-                Some(format!("leave out one of them, or give {name} a value in --each only"))
-            }
-            Self::RangedTwice(_) => Some(
-                "give it once: --each has all values of an input, --points one a row".to_owned(),
-            ),
-            Self::Product(faults) => faults.first()?.hint(),
-            Self::ReadPoints { path, source } => system_hints::for_reading(Path::new(path), source),
-            Self::Points { problems, .. } => problems.first()?.fault.hint(),
-            Self::Parameters { problems, .. } => problems.first()?.fault.hint(),
-            Self::NoPoints(_) => {
-                Some("write the names of inputs, and a row for each point".to_owned())
-            }
-        }
-    }
 }
 
 /// A file of points over the inputs of a task.

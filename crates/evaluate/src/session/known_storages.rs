@@ -27,17 +27,20 @@ const FILE: &str = "compeval/storages";
 const HEAD: &str = "compeval storages 1";
 
 /// The reason why a configured storage is not used.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 #[non_exhaustive]
 pub enum KnownStorageError {
     /// The storage that the repository has used is missing.
     #[error("the storage {} is gone: it is not mounted, or was moved or removed, since this repository has used it", .0.display())]
+    #[hint(Some(putting_back(_0)))]
     Gone(PathBuf),
     /// There is another one.
     #[error("{} is not the storage that this repository has used there: that is not mounted, or was replaced", .0.display())]
+    #[hint(Some(putting_back(_0)))]
     Replaced(PathBuf),
     /// The memory cannot be read.
     #[error("cannot read {}", path.display())]
+    #[hint(system_hints::for_reading(path, source))]
     Read {
         /// The file.
         path: PathBuf,
@@ -46,26 +49,20 @@ pub enum KnownStorageError {
     },
     /// The memory has a format that this version does not know.
     #[error("{} does not begin with the line {HEAD:?}", .0.display())]
+    #[hint(
+        "use the newer version of CompEval that wrote it; if it is damaged, remove it: it is made anew"
+    )]
     Format(PathBuf),
 }
 
-impl Explain for KnownStorageError {
-    fn hint(&self) -> Option<String> {
-        Some(match self {
-            Self::Gone(path) | Self::Replaced(path) => {
-                let parent = path.parent().filter(|it| !it.as_os_str().is_empty() && !it.exists());
-                let make = parent.map(|it| format!("mkdir -p {}, and ", quoted_path(it)));
-                format!(
-                    "mount its file system, or put the storage back: it has all results; to compute them again in a new one, {}give --new-storage to ce run or ce pull",
-                    make.unwrap_or_default()
-                )
-            }
-            Self::Read { path, source } => return system_hints::for_reading(path, source),
-            Self::Format(_) => {
-                "use the newer version of CompEval that wrote it; if it is damaged, remove it: it is made anew".to_owned()
-            }
-        })
-    }
+/// Describes in words how to have the storage at a path again, or a new one.
+fn putting_back(path: &Path) -> String {
+    let parent = path.parent().filter(|it| !it.as_os_str().is_empty() && !it.exists());
+    let make = parent.map(|it| format!("mkdir -p {}, and ", quoted_path(it)));
+    format!(
+        "mount its file system, or put the storage back: it has all results; to compute them again in a new one, {}give --new-storage to ce run or ce pull",
+        make.unwrap_or_default()
+    )
 }
 
 /// The record of a repository about the storages that it has used.

@@ -488,19 +488,14 @@ fn no_input([takes, lacks]: [&str; 2]) -> impl Fn(String) -> InputError {
 }
 
 /// Calls ask for more than there is.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 #[error("nothing is executed: {}", calls.join("; "))]
+#[hint("{hint}")]
 struct UnsatisfiableError {
     /// The calls, each with the reason.
     calls: Vec<String>,
     /// Advice for the user.
     hint: String,
-}
-
-impl Explain for UnsatisfiableError {
-    fn hint(&self) -> Option<String> {
-        Some(self.hint.clone())
-    }
 }
 
 impl Session {
@@ -624,8 +619,10 @@ pub fn look_only(evaluation: &Evaluation, jobs: NonZeroUsize) -> Result<(), Eval
 }
 
 /// Threads or signals are not available.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 #[error("cannot start threads or watch signals")]
+#[exit(Storage)]
+#[hint(Some(system_hints::raising_limits()))]
 pub struct BeginError(#[source] Box<dyn error::Error + Send + Sync>);
 
 impl BeginError {
@@ -635,34 +632,18 @@ impl BeginError {
     }
 }
 
-impl Explain for BeginError {
-    fn exit(&self) -> Exit {
-        Exit::Storage
-    }
-
-    fn hint(&self) -> Option<String> {
-        Some(system_hints::raising_limits())
-    }
-}
-
 /// Standard output could not be written.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 #[error("cannot write the standard output")]
+#[exit(Storage)]
+#[hint("look at where it leads to: df and ls -l say whether it can be written")]
 pub struct OutputError(#[source] pub io::Error);
 
-impl Explain for OutputError {
-    fn exit(&self) -> Exit {
-        Exit::Storage
-    }
-
-    fn hint(&self) -> Option<String> {
-        Some("look at where it leads to: df and ls -l say whether it can be written".to_owned())
-    }
-}
-
 /// A file of the user could not be written.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 #[error("cannot write {path}")]
+#[exit(Storage)]
+#[hint(system_hints::for_writing(Path::new(path), source))]
 pub struct WriteError {
     /// The file.
     pub path: String,
@@ -670,59 +651,35 @@ pub struct WriteError {
     pub source: io::Error,
 }
 
-impl Explain for WriteError {
-    fn exit(&self) -> Exit {
-        Exit::Storage
-    }
-
-    fn hint(&self) -> Option<String> {
-        system_hints::for_writing(Path::new(&self.path), &self.source)
-    }
-}
-
 /// A signal of this number came while inputs were read.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 #[error("interrupted while inputs are read")]
+#[exit(Exit::Interrupted(*_0))]
+#[hint(None)]
 pub struct Interrupted(pub u8);
 
-impl Explain for Interrupted {
-    fn exit(&self) -> Exit {
-        Exit::Interrupted(self.0)
-    }
-}
-
 /// The reason why a path names no result.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 pub enum ResultPathError {
     /// It is a storage.
     #[error("{} is a storage, and no result in it is given", .0.display())]
+    #[hint(Some(naming_results()))]
     Storage(PathBuf),
     /// It leads into a storage, to a place where no results are.
     #[error("{} is in the storage {}, and not where results are", path.display(), storage.display())]
+    #[hint(
+        "give a file in c_NAME/CCID/NN/, t_NAME/CCID/NN/ or tinputs/ of the storage; ce log lists calls"
+    )]
     Elsewhere { path: PathBuf, storage: PathBuf },
     /// It leads through no storage.
     #[error("{} is in no storage, and Git's configuration has no compeval.storage", .0.display())]
+    #[hint("give the path of a file in a storage, or give the storage before the name of the file")]
     Nowhere(PathBuf),
 }
 
 /// Returns the advice for a user who has named no result.
 pub fn naming_results() -> String {
     "give a file of each result, after the storage".to_owned()
-}
-
-impl Explain for ResultPathError {
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::Storage(_) => return Some(naming_results()),
-            Self::Elsewhere { .. } => {
-                "give a file in c_NAME/CCID/NN/, t_NAME/CCID/NN/ or tinputs/ of the storage; ce log lists calls"
-            }
-            Self::Nowhere(_) => {
-                "give the path of a file in a storage, or give the storage before the name of the file"
-            }
-        };
-        Some(hint.to_owned())
-    }
 }
 
 /// The first file of a directory that another program has left, as far as the storage has the directory.

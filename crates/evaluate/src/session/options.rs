@@ -12,7 +12,7 @@ use ce_executor::slurm::{Allocation, SlurmScheduler, SlurmSettings};
 use ce_executor::{Executor, Local, Sandbox, SandboxError, raise_open_files};
 use ce_files::cache::Cache;
 use ce_git::{Config, ConfigError};
-use ce_model::exit::{Exit, Explain};
+use ce_model::exit::Explain;
 use ce_model::task::Task;
 use ce_storage::{Durability, InputSource, Takeover, Unrecorded};
 use ce_task::load::{self, Exposed, LoadError};
@@ -164,8 +164,10 @@ pub struct Given {
 }
 
 /// Isolation is required, and the host has no namespaces.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 #[error("isolation is required, and is not possible here: {why}")]
+#[exit(Missing)]
+#[hint(Some(or_leave_out_isolation(hint.as_deref())))]
 pub struct IsolationRequired {
     why: String,
     hint: Option<String>,
@@ -185,20 +187,10 @@ impl IsolationRequired {
     }
 }
 
-impl Explain for IsolationRequired {
-    fn exit(&self) -> Exit {
-        Exit::Missing
-    }
-
-    fn hint(&self) -> Option<String> {
-        let without =
-            "or leave out --isolate and compeval.isolate, and computations are not isolated";
-        Some(
-            self.hint
-                .as_ref()
-                .map_or_else(|| without.to_owned(), |hint| format!("{hint}; {without}")),
-        )
-    }
+/// Returns what to try, with its last resort.
+fn or_leave_out_isolation(hint: Option<&str>) -> String {
+    let without = "or leave out --isolate and compeval.isolate, and computations are not isolated";
+    hint.map_or_else(|| without.to_owned(), |hint| format!("{hint}; {without}"))
 }
 
 /// An error and its cause.

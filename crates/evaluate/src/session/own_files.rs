@@ -8,7 +8,7 @@ use std::path::Path;
 use super::{Error, InputError};
 use crate::{PointsError, ValueError};
 use ce_git::Trees;
-use ce_model::exit::{Exit, Explain};
+use ce_model::exit::Explain;
 use ce_model::humanize::counted;
 use ce_model::plan::{Derivation, Operation, Plan, PlanGrowth, PlannedSweepId, Source};
 use ce_model::sweep::{self, SheetFormat, SweepPoints};
@@ -103,19 +103,10 @@ pub fn check_own_sheets(dir: &Path, task: &Task) -> Result<(), Error> {
 const WRONG_VALUES: usize = 20;
 
 /// Files of a task that points name and the task does not have, and values that are wrong with the texts of points.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 #[error("{} that points name cannot be used{}", counted(.0.len(), "value"), in_lines(.0))]
+#[hint(common_hint(_0))]
 pub struct PointValuesError(Vec<ValueError>);
-
-impl Explain for PointValuesError {
-    fn exit(&self) -> Exit {
-        Exit::Malformed
-    }
-
-    fn hint(&self) -> Option<String> {
-        common_hint(&self.0)
-    }
-}
 
 /// The advice for all errors, if it is the same.
 fn common_hint(errors: &[ValueError]) -> Option<String> {

@@ -22,19 +22,11 @@ const SUBMIT_TIMEOUT: Duration = Duration::from_secs(100);
 const STOP_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A run could not be submitted to Slurm.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 #[error("the run cannot be submitted")]
+#[exit(Missing)]
+#[hint(_0.hint())]
 struct SubmitError(#[source] SlurmError);
-
-impl Explain for SubmitError {
-    fn exit(&self) -> Exit {
-        Exit::Missing
-    }
-
-    fn hint(&self) -> Option<String> {
-        self.0.hint()
-    }
-}
 
 /// A run that is a job, or is to be one.
 #[derive(Clone, Copy, Debug)]

@@ -10,17 +10,20 @@ use super::call_inspection::CallNameError;
 use super::interrupts::InterruptibleExecutor;
 use crate::{CallError, SuspensionAnswer, ask_suspended};
 use ce_executor::{CallProgram, ExecuteError, HostTurn, Status, TurnRequest};
-use ce_model::exit::{Exit, Explain};
+use ce_model::exit::Explain;
 use ce_storage::{Holder, Lease, Locator, ResultName, Storage, StorageError, Suspension};
 
 /// The reason why nothing was done to a suspended call.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 pub enum SuspensionError {
     /// It is not suspended.
     #[error("the call {0} is not suspended")]
+    #[hint("ce status lists suspended calls")]
     NotSuspended(String),
     /// A run continues it.
     #[error("the call {call} is being executed by {holder}")]
+    #[exit(Failed)]
+    #[hint("interrupt that run, or wait for its end")]
     Held {
         /// Its short name.
         call: String,
@@ -29,6 +32,8 @@ pub enum SuspensionError {
     },
     /// Its `cancel` has failed.
     #[error("the call {call} is not cancelled, because its program cancel failed: {status}{}", said(line.as_deref()))]
+    #[exit(Failed)]
+    #[hint("end what it has started by hand, then ce cancel --forget removes its directory")]
     Cancel {
         /// Its short name.
         call: String,
@@ -39,6 +44,8 @@ pub enum SuspensionError {
     },
     /// Its program cannot be executed.
     #[error("the call {call} cannot be asked or cancelled")]
+    #[exit(Failed)]
+    #[hint("end what it has started by hand, then ce cancel --forget removes its directory")]
     Execute {
         /// Its short name.
         call: String,
@@ -49,26 +56,6 @@ pub enum SuspensionError {
 
 fn said(line: Option<&str>) -> String {
     line.map(|line| format!(": {line}")).unwrap_or_default()
-}
-
-impl Explain for SuspensionError {
-    fn exit(&self) -> Exit {
-        match self {
-            Self::NotSuspended(_) => Exit::Malformed,
-            Self::Held { .. } | Self::Cancel { .. } | Self::Execute { .. } => Exit::Failed,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::NotSuspended(_) => "ce status lists suspended calls",
-            Self::Held { .. } => "interrupt that run, or wait for its end",
-            Self::Cancel { .. } | Self::Execute { .. } => {
-                "end what it has started by hand, then ce cancel --forget removes its directory"
-            }
-        };
-        Some(hint.to_owned())
-    }
 }
 
 /// A storage with suspended calls, and what executes their programs.

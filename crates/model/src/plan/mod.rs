@@ -19,6 +19,7 @@ pub use self::points::{
     BodySteps, FirstRows, PointSelection, SelectionError, SelectionFault, call_names,
     computations_named, factor_texts,
 };
+use crate::exit::Explain;
 use crate::name::StorageName;
 use crate::resources::{Resources, WrongAmount};
 use crate::suggest::UnknownName;
@@ -195,19 +196,25 @@ pub enum PlanGrowth {
 }
 
 /// The reason why computed points cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 pub enum PointsFault {
     /// The body reads a name that is not a column.
     #[error("the points have no column {0}, which the body of the sweep reads")]
+    #[hint(Some(_0.suggestion("columns")))]
     NoColumn(UnknownName),
     /// A column of the points has the name of another column of the table.
     #[error("the points have a column {0:?}, which the table has, too")]
+    #[hint("rename it in the sheet, or the output in the file columns of the sweep")]
     SameColumn(String),
     /// A column of the points has the name of an input of the task that the body reads.
     #[error("the points have a column {0:?}, and the body reads the input {0:?} of the task")]
+    #[hint(
+        "give the column another name: the table would show its texts, and calls would read others"
+    )]
     InputColumn(String),
     /// They do not fit the rules.
     #[error("{}", product_words(.0))]
+    #[hint(_0.first().and_then(Explain::hint))]
     Product(Vec<ProductFault>),
 }
 

@@ -24,6 +24,7 @@ use crate::records::{CallRecord, Execution, Origin, Published, Stamp};
 use ce_files::attributes::Sealing;
 use ce_files::manifest::DirectoryError;
 use ce_model::digest::LARGE;
+use ce_model::exit::Explain;
 use ce_model::name::{is_directory, numbered, suffix};
 
 /// The number of attempts to read a result that others change.
@@ -357,10 +358,12 @@ pub(crate) fn other_owner(storage: &Storage, directory: &Path) -> Option<u32> {
 }
 
 /// The reason why outputs were not published.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
+#[exit(Failed)]
 pub enum PublishError {
     /// `exec` did not create an output.
     #[error("it made no output {number:02} ({output})")]
+    #[hint(None)]
     NoOutput {
         /// The number of the output.
         number: usize,
@@ -369,6 +372,7 @@ pub enum PublishError {
     },
     /// An output is something other than a file.
     #[error("its output {number:02} ({output}) is not a file")]
+    #[hint("let exec write a plain file there")]
     NotAFile {
         /// The number of the output.
         number: usize,
@@ -377,6 +381,9 @@ pub enum PublishError {
     },
     /// An output is something other than a directory.
     #[error("its output {number:02} ({output}) is not a directory")]
+    #[hint(
+        "let exec write into the directory that is there, or remove the slash from the name in outputs"
+    )]
     NotADirectory {
         /// The number of the output.
         number: usize,
@@ -385,6 +392,7 @@ pub enum PublishError {
     },
     /// A directory cannot be a value.
     #[error("its output {number:02} ({output}) cannot be a value: {why}")]
+    #[hint(why.hint())]
     Directory {
         /// The number of the output.
         number: usize,
@@ -395,9 +403,14 @@ pub enum PublishError {
     },
     /// Its outputs are away, and it has made others now.
     #[error("{0}")]
+    #[hint(
+        "compare both; ce run --accept replaces the recorded result and all that was made from it"
+    )]
     Deviates(Box<Deviation>),
     /// The storage could not be written.
     #[error(transparent)]
+    #[exit(_0.exit())]
+    #[hint(_0.hint())]
     Storage(#[from] StorageError),
 }
 
