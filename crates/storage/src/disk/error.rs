@@ -16,10 +16,12 @@ use ce_model::exit::{Exit, Explain};
 use ce_model::humanize::{duration, quoted_path};
 
 /// An error of an operation on the storage.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
+#[exit(Storage)]
 pub enum StorageError {
     /// The operating system refused.
     #[error("cannot {doing} {}", path.display())]
+    #[hint(advice(doing, source).map(str::to_owned))]
     Io {
         /// The operation.
         doing: &'static str,
@@ -30,6 +32,8 @@ pub enum StorageError {
     },
     /// There is no storage at this path.
     #[error("cannot open the storage {}", path.display())]
+    #[exit(if matches!(**source, NoStorage::NoParent(_)) { Exit::Malformed } else { Exit::Storage })]
+    #[hint(Some(source.hint(path)))]
     NoStorage {
         path: PathBuf,
         /// The reason.
@@ -37,6 +41,8 @@ pub enum StorageError {
     },
     /// A directory cannot be a value.
     #[error("{} cannot be a value", path.display())]
+    #[exit(if matches!(**source, DirectoryError::Refused(_)) { Exit::Malformed } else { Exit::Storage })]
+    #[hint(directory_hint(source))]
     Directory {
         /// The directory.
         path: PathBuf,
@@ -45,6 +51,7 @@ pub enum StorageError {
     },
     /// A record was written by a newer version of this program.
     #[error("{} has format {format}, and this version reads up to {newest}", path.display())]
+    #[hint("use the newer version that wrote it")]
     Format {
         /// The record.
         path: PathBuf,
@@ -54,6 +61,7 @@ pub enum StorageError {
     },
     /// A record cannot be written as JSON.
     #[error("cannot write the record {}", path.display())]
+    #[hint(None)]
     Record {
         /// The record.
         path: PathBuf,
@@ -62,6 +70,9 @@ pub enum StorageError {
     },
     /// The storage was waited for, and does not answer.
     #[error("the storage {} has not answered for {}", path.display(), duration((*seconds).into()))]
+    #[hint(
+        "check its server and whether it is still mounted, then run the same command again: finished calls are kept"
+    )]
     Away {
         /// The storage, as the user has named it.
         path: PathBuf,
@@ -72,31 +83,49 @@ pub enum StorageError {
     },
     /// The storage existed when it was opened, and does not any more.
     #[error("the storage {} has vanished", .0.display())]
+    #[hint("check whether it was moved, removed or unmounted; it still has all finished calls")]
     Vanished(PathBuf),
     /// Others change the same result faster than it can be read.
     #[error("{} keeps changing while it is read", .0.display())]
+    #[hint("wait until nothing writes to it, then run this again")]
     Unsteady(PathBuf),
     /// A result that was found has been collected since.
     #[error("{} has just been collected", .0.display())]
+    #[hint("run its task again, which makes it again")]
     Collected(PathBuf),
     /// A directory is not where it was when it was first used.
     #[error("{} was moved or removed while it was used", .0.display())]
+    #[hint("move it back: what was published meanwhile is in it; then run this again")]
     Moved(PathBuf),
     /// The contents of a file have changed since it was found.
     #[error("{} was changed or removed while it was needed", .0.display())]
+    #[hint("find out what changes files of the storage, then run this again")]
     Changed(PathBuf),
     /// The user asked to stop.
     #[error("interrupted")]
+    #[hint(None)]
     Interrupted,
     /// The outputs of a sweep cannot be put into one directory.
     #[error("the outputs of a sweep cannot be put into one directory")]
+    #[hint("rename the output that does not fit, where it is made")]
     Gathered(#[source] Box<ManifestError>),
     /// No place for exports is private.
     #[error("there is no private place for the files of computations")]
+    #[hint(_0.hint())]
     NotPrivate(#[source] Box<StateError>),
     /// All forty digits of a SHA-1 are the same for different contents.
     #[error("{} belongs to other inputs that have the same SHA-1", .0.display())]
+    #[hint("evaluate it in another storage")]
     Collision(PathBuf),
+}
+
+/// What to try if a directory cannot be a value.
+fn directory_hint(source: &DirectoryError) -> Option<String> {
+    match source {
+        DirectoryError::Io { source, .. } => advice("read", source).map(str::to_owned),
+        DirectoryError::Write { source, .. } => advice("write", source).map(str::to_owned),
+        source => source.hint(),
+    }
 }
 
 /// The reason why a path is not a storage's.
@@ -200,66 +229,6 @@ impl StorageError {
     pub(crate) fn is_full(&self) -> bool {
         use io::ErrorKind::{QuotaExceeded, StorageFull};
         matches!(self, Self::Io { source, .. } if matches!(source.kind(), StorageFull | QuotaExceeded))
-    }
-}
-
-impl Explain for StorageError {
-    fn exit(&self) -> Exit {
-        match self {
-            Self::Directory { source, .. } if matches!(**source, DirectoryError::Refused(_)) => {
-                Exit::Malformed
-            }
-            Self::NoStorage { source, .. } if matches!(**source, NoStorage::NoParent(_)) => {
-                Exit::Malformed
-            }
-            Self::Io { .. }
-            | Self::NoStorage { .. }
-            | Self::Directory { .. }
-            | Self::Format { .. }
-            | Self::Record { .. }
-            | Self::Away { .. }
-            | Self::Vanished(_)
-            | Self::Unsteady(_)
-            | Self::Collected(_)
-            | Self::Moved(_)
-            | Self::Changed(_)
-            | Self::Interrupted
-            | Self::Gathered(_)
-            | Self::NotPrivate(_)
-            | Self::Collision(_) => Exit::Storage,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::Io { doing, source, .. } => advice(doing, source),
-            Self::Directory { source, .. } => match &**source {
-                DirectoryError::Io { source, .. } => advice("read", source),
-                DirectoryError::Write { source, .. } => advice("write", source),
-                source => return source.hint(),
-            },
-            Self::Away { .. } => Some(
-                "check its server and whether it is still mounted, then run the same command again: finished calls are kept",
-            ),
-            Self::Vanished(_) => Some(
-                "check whether it was moved, removed or unmounted; it still has all finished calls",
-            ),
-            Self::Moved(_) => {
-                Some("move it back: what was published meanwhile is in it; then run this again")
-            }
-            Self::Changed(_) => {
-                Some("find out what changes files of the storage, then run this again")
-            }
-            Self::Format { .. } => Some("use the newer version that wrote it"),
-            Self::Unsteady(_) => Some("wait until nothing writes to it, then run this again"),
-            Self::Collected(_) => Some("run its task again, which makes it again"),
-            Self::Gathered(_) => Some("rename the output that does not fit, where it is made"),
-            Self::Collision(_) => Some("evaluate it in another storage"),
-            Self::NotPrivate(source) => return source.hint(),
-            Self::NoStorage { path, source } => return Some(source.hint(path)),
-            Self::Record { .. } | Self::Interrupted => None,
-        };
-        hint.map(str::to_owned)
     }
 }
 

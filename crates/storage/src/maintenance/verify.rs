@@ -22,7 +22,7 @@ use crate::paths::{Entry, QUARANTINE, ResultName, TASK_INPUTS};
 use crate::protocol::Storage;
 use crate::records::{CheckStopped, Defect, ExpectedFile, Finding, Record, RecordState};
 use ce_model::digest::Digest;
-use ce_model::exit::{Exit, Explain};
+use ce_model::exit::Explain;
 use ce_model::slice::MAX_ARITY;
 
 /// A random part of the records, another one each day.
@@ -103,32 +103,17 @@ impl Sample {
 }
 
 /// The reason why a storage was not verified.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 pub enum VerifyError {
     /// The storage could not be read, or a repair not be written.
     #[error(transparent)]
+    #[exit(Storage)]
+    #[hint(_0.hint())]
     Storage(#[from] StorageError),
     /// The name to begin at has no record.
     #[error("there is no record {0}")]
+    #[hint("give the name that the interrupted check printed, or leave out --from")]
     NoRecord(String),
-}
-
-impl Explain for VerifyError {
-    fn exit(&self) -> Exit {
-        match self {
-            Self::Storage(_) => Exit::Storage,
-            Self::NoRecord(_) => Exit::Malformed,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Storage(error) => error.hint(),
-            Self::NoRecord(_) => Some(
-                "give the name that the interrupted check printed, or leave out --from".to_owned(),
-            ),
-        }
-    }
 }
 
 /// A record and the files that it promises.

@@ -22,10 +22,11 @@ use ce_model::name::MemberPath;
 use ce_model::suggest::nearest;
 
 /// The reason why a value has no such member.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 pub enum MemberError {
     /// Nothing has that path.
     #[error("there is no {path} in the directory {}", directory.display())]
+    #[hint(Some(missing_member_hint(directory, nearest.as_deref())))]
     Missing {
         path: MemberPath,
         directory: PathBuf,
@@ -34,9 +35,11 @@ pub enum MemberError {
     },
     /// The value is a file.
     #[error("there is no {path} in {}, which is a file", file.display())]
+    #[hint("take the file itself, without a node of kind member")]
     NotADirectory { path: MemberPath, file: PathBuf },
     /// It is a directory that cannot be a value.
     #[error("{} cannot be a value for itself: {source}", directory.display())]
+    #[hint("take the directory around it")]
     Refused {
         directory: PathBuf,
         /// The reason.
@@ -44,6 +47,7 @@ pub enum MemberError {
     },
     /// Its name cannot be one in the storage.
     #[error("the path of {path} in {} is not UTF-8, or has control characters", directory.display())]
+    #[hint("rename it where the directory is made")]
     Name {
         /// The path that was asked for.
         path: MemberPath,
@@ -51,25 +55,15 @@ pub enum MemberError {
     },
     /// The storage cannot be read.
     #[error(transparent)]
+    #[hint(_0.hint())]
     Storage(#[from] StorageError),
 }
 
-impl Explain for MemberError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Missing { nearest: Some(nearest), .. } => {
-                Some(format!("did you mean {nearest}?"))
-            }
-            Self::Missing { directory, .. } => {
-                Some(format!("ls {} shows what is there", directory.display()))
-            }
-            Self::Storage(error) => error.hint(),
-            Self::NotADirectory { .. } => {
-                Some("take the file itself, without a node of kind member".to_owned())
-            }
-            Self::Refused { .. } => Some("take the directory around it".to_owned()),
-            Self::Name { .. } => Some("rename it where the directory is made".to_owned()),
-        }
+/// What to try if nothing in a directory has a path.
+fn missing_member_hint(directory: &Path, nearest: Option<&str>) -> String {
+    match nearest {
+        Some(nearest) => format!("did you mean {nearest}?"),
+        None => format!("ls {} shows what is there", directory.display()),
     }
 }
 
