@@ -31,47 +31,33 @@ const OTHERS: u32 = 0o077;
 const LEFT: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// An error with the user's private files.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 pub enum StateError {
     /// Neither `HOME` nor `XDG_STATE_HOME` is a directory.
     #[error("there is no place for private files: neither HOME nor XDG_STATE_HOME is a directory")]
+    #[hint("set XDG_STATE_HOME to a directory")]
     NoPlace,
     /// Another user may read or change it.
     #[error("{} must be for its owner alone, and belong to this user", quoted_path(.0))]
+    #[hint("chmod go= {0}, and ls -ld {0}", quoted_path(_0))]
     NotPrivate(PathBuf),
     /// Another user may put another directory in its place.
     #[error("others can write in a directory above {}", quoted_path(.0))]
+    #[hint("set XDG_STATE_HOME to a directory that only you and root can write or move")]
     InReach(PathBuf),
     /// A key that has another length.
     #[error("{} is not a key: it does not have {} bytes", quoted_path(.0), Blake3::BYTES)]
+    #[hint("remove {}: the next run makes another one", quoted_path(_0))]
     NoKey(PathBuf),
     /// An operation failed.
     #[error("cannot use {}", quoted_path(path))]
+    #[hint("set XDG_STATE_HOME to a directory that all hosts of the run share")]
     Io {
         /// The file or directory.
         path: PathBuf,
         /// The cause.
         source: io::Error,
     },
-}
-
-impl Explain for StateError {
-    fn hint(&self) -> Option<String> {
-        Some(match self {
-            Self::NoPlace => "set XDG_STATE_HOME to a directory".to_owned(),
-            Self::NotPrivate(path) => format!("chmod go= {0}, and ls -ld {0}", quoted_path(path)),
-            Self::InReach(_) => {
-                "set XDG_STATE_HOME to a directory that only you and root can write or move"
-                    .to_owned()
-            }
-            Self::NoKey(path) => {
-                format!("remove {}: the next run makes another one", quoted_path(path))
-            }
-            Self::Io { .. } => {
-                "set XDG_STATE_HOME to a directory that all hosts of the run share".to_owned()
-            }
-        })
-    }
 }
 
 /// The user's private directory: `$XDG_STATE_HOME/compeval` or `$HOME/.local/state/compeval`, which is made. A home that does not

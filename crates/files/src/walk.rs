@@ -68,10 +68,11 @@ const KERNEL: [i64; 11] = [
 ];
 
 /// The reason why a granted path is not shown.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 pub enum GrantError {
     /// A user other than root has made a link on the path, or could have.
     #[error("{} is a symbolic link that a computation could have made", link.display())]
+    #[hint("grant the path that it leads to, {}", instead.display())]
     Link {
         link: PathBuf,
         /// The same file or directory, by a path without links.
@@ -79,6 +80,7 @@ pub enum GrantError {
     },
     /// It leads to the root directory, to processes of the host or to files that control its kernel.
     #[error("{} leads to {}, which cannot be granted", path.display(), place.display())]
+    #[hint("grant the files that it needs")]
     Forbidden {
         /// The granted path.
         path: PathBuf,
@@ -87,24 +89,13 @@ pub enum GrantError {
     },
     /// It cannot be found.
     #[error("cannot find {}", path.display())]
+    #[hint("ls -l shows what is there, and who may read it")]
     Find {
         /// The granted path.
         path: PathBuf,
         /// The cause.
         source: io::Error,
     },
-}
-
-impl Explain for GrantError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Link { instead, .. } => {
-                Some(format!("grant the path that it leads to, {}", instead.display()))
-            }
-            Self::Forbidden { .. } => Some("grant the files that it needs".to_owned()),
-            Self::Find { .. } => Some("ls -l shows what is there, and who may read it".to_owned()),
-        }
-    }
 }
 
 /// The links on granted paths that count: root has made them, and no computation of root can have.

@@ -38,10 +38,11 @@ pub use self::seal::{Made, seal, sealed_directory};
 const NAMED: usize = 10;
 
 /// The reason why a directory could not be read. Paths are relative to it, and spelled as in a manifest.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 pub enum DirectoryError {
     /// The operating system refused.
     #[error("cannot read {}", place(path))]
+    #[hint("ls -l shows who may read it")]
     Io {
         /// The path; empty for the directory itself.
         path: Box<[u8]>,
@@ -50,6 +51,7 @@ pub enum DirectoryError {
     },
     /// The operating system refused to write a copy of it.
     #[error("cannot write the copy of {}", place(path))]
+    #[hint("df and ls -ld show whether there is room, and who may write")]
     Write {
         /// The path; empty for the directory itself.
         path: Box<[u8]>,
@@ -58,12 +60,15 @@ pub enum DirectoryError {
     },
     /// Entries that cannot be part of a value, sorted by their paths.
     #[error("{}", Refused::list(.0))]
+    #[hint(_0.first().map(|first| refusal_hint(&first.why).to_owned()))]
     Refused(Vec<Refused>),
     /// An entry was changed, replaced or removed while the directory was read.
     #[error("{} was changed while it was read", place(.0))]
+    #[hint("wait until nothing writes to it, then run this again")]
     Changed(Box<[u8]>),
     /// The user asked to stop.
     #[error("interrupted")]
+    #[hint(None)]
     Interrupted,
 }
 
@@ -89,6 +94,17 @@ pub enum Refusal {
         /// The way in which it leads out.
         fault: LinkFault,
     },
+}
+
+/// What to try if an entry cannot be part of a value.
+const fn refusal_hint(why: &Refusal) -> &'static str {
+    match why {
+        Refusal::Repository => "use a copy without .git: git archive HEAD | tar -x -C COPY",
+        Refusal::Kind(_) => "remove what is neither a file, a directory nor a link",
+        Refusal::Link { .. } => {
+            "make links relative and keep them within the directory, or copy what they lead to"
+        }
+    }
 }
 
 /// The name of an entry in a message.
@@ -132,25 +148,6 @@ impl DirectoryError {
             Self::Changed(_) => true,
             Self::Refused(_) | Self::Interrupted => false,
         }
-    }
-}
-
-impl Explain for DirectoryError {
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::Io { .. } => Some("ls -l shows who may read it"),
-            Self::Write { .. } => Some("df and ls -ld show whether there is room, and who may write"),
-            Self::Interrupted => None,
-            Self::Changed(_) => Some("wait until nothing writes to it, then run this again"),
-            Self::Refused(refused) => refused.first().map(|first| match first.why {
-                Refusal::Repository => "use a copy without .git: git archive HEAD | tar -x -C COPY",
-                Refusal::Kind(_) => "remove what is neither a file, a directory nor a link",
-                Refusal::Link { .. } => {
-                    "make links relative and keep them within the directory, or copy what they lead to"
-                }
-            }),
-        };
-        hint.map(str::to_owned)
     }
 }
 
