@@ -488,13 +488,15 @@ pub const MIN_DIGITS: usize = 4;
 const NAMED: usize = 20;
 
 /// The reason why a file has no history.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 pub enum HistoryError {
     /// No recorded file has this name.
     #[error("{0} has no record")]
+    #[hint("give the path of an output or task input, or digits of its SHA-1; ce log lists calls")]
     Unknown(String),
     /// The call that makes it is suspended.
     #[error("{file} is not there yet: the call {call} is suspended since {since:.0}")]
+    #[hint("ce status --ask says how it stands")]
     Suspended {
         /// The requested file.
         file: String,
@@ -505,6 +507,7 @@ pub enum HistoryError {
     },
     /// The call that makes it has failed.
     #[error("{file} was not made: the call {call} failed at {at:.0}: {reason}")]
+    #[hint("give --log, too: ce show --log prints what exec has printed")]
     Failed {
         /// The requested file.
         file: String,
@@ -517,6 +520,7 @@ pub enum HistoryError {
     },
     /// The file was collected.
     #[error("{file} was collected at {at:.0} by {user} on {host}")]
+    #[hint("run its task again, which makes it again")]
     Collected {
         /// The requested file.
         file: String,
@@ -529,9 +533,11 @@ pub enum HistoryError {
     },
     /// Nothing is known of a call.
     #[error("{0} does not name a call that has ended or is running")]
+    #[hint("ce log lists calls, and ce status those that are executed now")]
     NoCall(String),
     /// The inputs of several calls have these digits.
     #[error("the inputs of {} calls begin with {digits}: {}", found.len(), found.join(", "))]
+    #[hint("give more digits")]
     Calls {
         /// The requested digits.
         digits: String,
@@ -540,6 +546,7 @@ pub enum HistoryError {
     },
     /// Several calls have this name.
     #[error("{} calls are named {text}: {}", found.len(), list_names(found))]
+    #[hint("give the name of one of them, without what it has read")]
     CallsOf {
         /// The requested name: a computation's name, or a label.
         text: String,
@@ -548,6 +555,9 @@ pub enum HistoryError {
     },
     /// A label has a computation that other labels have, too, so a call of that may be theirs.
     #[error("{} of {computation}, the computation of {label}: {}", counted(found.len(), "call"), list_names(found))]
+    #[hint(
+        "give the name of one of them: other labels have that computation, too, and no record tells the label of a call"
+    )]
     SharedComputation {
         /// The requested label.
         label: String,
@@ -558,9 +568,11 @@ pub enum HistoryError {
     },
     /// Too few digits are given.
     #[error("{0} is too short: {MIN_DIGITS} or more digits of a SHA-1 name a result")]
+    #[hint("give more digits, or the path of an output in the storage")]
     TooShort(String),
     /// Several contents have these digits.
     #[error("the SHA-1 of {} contents begin with {digits}: {}", found.len(), found.join(", "))]
+    #[hint("give more digits")]
     Ambiguous {
         /// The requested digits.
         digits: String,
@@ -576,29 +588,4 @@ fn list_names(names: &[String]) -> String {
         more => format!(", and {more} more"),
     };
     names[..names.len().min(NAMED)].join(", ") + &more
-}
-
-impl Explain for HistoryError {
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::Ambiguous { .. } | Self::Calls { .. } => Some("give more digits"),
-            Self::CallsOf { .. } => Some("give the name of one of them, without what it has read"),
-            Self::SharedComputation { .. } => Some(
-                "give the name of one of them: other labels have that computation, too, and no record tells the label of a call",
-            ),
-            Self::TooShort(_) => Some("give more digits, or the path of an output in the storage"),
-            Self::NoCall(_) => {
-                Some("ce log lists calls, and ce status those that are executed now")
-            }
-            Self::Unknown(_) => Some(
-                "give the path of an output or task input, or digits of its SHA-1; ce log lists calls",
-            ),
-            Self::Failed { .. } => {
-                Some("give --log, too: ce show --log prints what exec has printed")
-            }
-            Self::Suspended { .. } => Some("ce status --ask says how it stands"),
-            Self::Collected { .. } => Some("run its task again, which makes it again"),
-        };
-        hint.map(str::to_owned)
-    }
 }

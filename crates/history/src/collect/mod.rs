@@ -17,7 +17,7 @@ pub use self::evict::{evict, evictable, recomputable};
 use crate::History;
 use ce_git::{Home, ReachError, ReachableSet};
 use ce_model::digest::Digest;
-use ce_model::exit::{Exit, Explain};
+use ce_model::exit::Explain;
 use ce_storage::records::CallRecord;
 use ce_storage::{
     Entry, GcRoots, KnownRepositories, KnownRepository, Maintenance, NewRecords, Pins, Record,
@@ -506,48 +506,32 @@ pub(super) fn inputs(suspended: &[Suspension]) -> impl Iterator<Item = Entry> + 
 }
 
 /// The reason why the reachable commits are unknown.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 pub enum RepositoryError {
     /// The storage cannot be read.
     #[error(transparent)]
+    #[exit(Storage)]
+    #[hint(_0.hint())]
     Storage(#[from] StorageError),
     /// A repository cannot be read.
     #[error(transparent)]
+    #[hint(_0.hint())]
     Reach(#[from] ReachError),
     /// No repository is recorded.
     #[error("no repository is recorded to use the storage")]
+    #[hint("name all that use it with --keep REPOSITORY, or give --no-keep with --older TIME")]
     None,
     /// Some repositories were not found: a line for each.
     #[error("cannot read these recorded repositories:{}", lines(.0))]
+    #[hint(
+        "ce gc --forget ID STORAGE for one that is gone; or collect on a host that has all of them, or name those to \
+         keep with --keep REPOSITORY"
+    )]
     Lost(Vec<String>),
     /// The repository to forget is not recorded.
     #[error("no repository is recorded as {0}")]
+    #[hint("ce gc --repositories STORAGE lists them")]
     Unknown(String),
-}
-
-impl Explain for RepositoryError {
-    fn exit(&self) -> Exit {
-        match self {
-            Self::Storage(_) => Exit::Storage,
-            Self::Reach(_) | Self::None | Self::Lost(_) | Self::Unknown(_) => Exit::Malformed,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::Storage(error) => return error.hint(),
-            Self::Reach(error) => return error.hint(),
-            Self::None => {
-                "name all that use it with --keep REPOSITORY, or give --no-keep with --older TIME"
-            }
-            Self::Lost(_) => {
-                "ce gc --forget ID STORAGE for one that is gone; or collect on a host that has all of \
-                 them, or name those to keep with --keep REPOSITORY"
-            }
-            Self::Unknown(_) => "ce gc --repositories STORAGE lists them",
-        };
-        Some(hint.to_owned())
-    }
 }
 
 fn lines(lost: &[String]) -> String {

@@ -296,7 +296,10 @@ fn yaml(text: &str) -> Result<Value, AttributionFault> {
 }
 
 /// The reason why the licence or the authors of a crate's contents are unknown.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
+#[hint(
+    "give --license CC-BY-4.0 and --author 'NAME <ORCID>', with the licence and the names that hold for these results"
+)]
 pub enum AttributionError {
     /// The options and the repository both lack it.
     #[error(
@@ -309,6 +312,9 @@ pub enum AttributionError {
     },
     /// A licence is in no list, and its text is missing, too large, or no text.
     #[error("the text of the licence {name} cannot be read from {file} at commit {commit}")]
+    #[hint(
+        "commit its text as {file} and run the task again; or give its address: --license https://..."
+    )]
     NoText {
         /// The name of the licence.
         name: String,
@@ -365,22 +371,6 @@ pub enum AttributionFault {
     /// A key is a list or mapping.
     #[error("line {line} has a key that is a list or a mapping")]
     Key { line: usize },
-}
-
-impl Explain for AttributionError {
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::NoText { file, .. } => {
-                return Some(format!(
-                    "commit its text as {file} and run the task again; or give its address: --license https://..."
-                ));
-            }
-            Self::Missing { .. } | Self::Unreadable { .. } => {
-                "give --license CC-BY-4.0 and --author 'NAME <ORCID>', with the licence and the names that hold for these results"
-            }
-        };
-        Some(hint.to_owned())
-    }
 }
 
 #[cfg(test)]

@@ -215,16 +215,19 @@ fn today() -> Timestamp {
 }
 
 /// The reason why a crate cannot be made of a result.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 pub enum CrateError {
     /// It is not a job.
     #[error("{0} is not a job: a crate holds the run of a task")]
+    #[hint("give an output of a job, t_NAME/..., or its short name")]
     NoJob(String),
     /// The number of given results is not one.
     #[error("a crate holds one job, and {0} results are given")]
+    #[hint("make a crate of each")]
     Several(usize),
     /// The workflow is not in the repository of the current directory.
     #[error("the workflow of {task} at commit {commit} is not found from here")]
+    #[hint("run ce export in a clone of the task's repository that has this commit")]
     NoWorkflow {
         task: String,
         commit: String,
@@ -233,6 +236,7 @@ pub enum CrateError {
     },
     /// The licence or the authors are not known.
     #[error(transparent)]
+    #[hint(_0.hint())]
     Attribution(#[from] AttributionError),
 }
 
@@ -240,20 +244,6 @@ impl CrateError {
     fn no_workflow(job: &JobRecord, source: Option<LoadError>) -> Self {
         let (task, commit) = (job.task.to_string(), job.commit.short().to_owned());
         Self::NoWorkflow { task, commit, source: source.map(Box::new) }
-    }
-}
-
-impl Explain for CrateError {
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::NoJob(_) => "give an output of a job, t_NAME/..., or its short name",
-            Self::Several(_) => "make a crate of each",
-            Self::NoWorkflow { .. } => {
-                "run ce export in a clone of the task's repository that has this commit"
-            }
-            Self::Attribution(error) => return error.hint(),
-        };
-        Some(hint.to_owned())
     }
 }
 

@@ -21,7 +21,7 @@ use ce_files::manifest::Scan;
 use ce_files::umask;
 use ce_git::{Config, ConfigError, Snapshot, link_out_of_repository};
 use ce_model::digest::Digest;
-use ce_model::exit::{Exit, Explain};
+use ce_model::exit::Explain;
 use ce_model::system_hints;
 use ce_storage::records::{CallRecord, Defect};
 use ce_storage::{Entry, ExpectedFile, Maintenance, Record, Storage, StorageError};
@@ -441,28 +441,41 @@ impl BadFile {
 }
 
 /// The reason why results are not exported. Nothing was made then.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 pub enum PackageError {
     /// The directory is there, and not empty.
     #[error("{0} is not an empty directory")]
+    #[hint("give a directory that does not exist")]
     Occupied(String),
     /// There is something in the place of the archive.
     #[error("{0} exists")]
+    #[hint("give the name of a file that does not exist")]
     Exists(String),
     /// The directory has no name, such as `..`, or the name of standard output, `-`.
     #[error("{0} cannot name a new directory")]
+    #[hint("give a directory that does not exist")]
     NoName(String),
     /// The directory would be in the storage.
     #[error("{0} is in the storage")]
+    #[hint("give a directory beside it")]
     Inside(String),
     /// Files are away or damaged.
     #[error("nothing is exported, since files cannot be: {}", list(.0))]
+    #[exit(Storage)]
+    #[hint(
+        "ce run makes again what is away or was collected, and after ce verify --repair what is damaged; ce pull \
+         brings what a repository has; without --all, intermediate results are not needed"
+    )]
     Bad(Vec<BadFile>),
     /// Files seem to hold secrets.
     #[error("nothing is exported: {}", list(.0))]
+    #[exit(Failed)]
+    #[hint("--allow-secrets exports it all the same")]
     Secret(Vec<BadFile>),
     /// A file could not be made.
     #[error("cannot write {path}")]
+    #[exit(Storage)]
+    #[hint(system_hints::for_writing(Path::new(path), source))]
     Write {
         /// The file.
         path: String,
@@ -471,6 +484,8 @@ pub enum PackageError {
     },
     /// The user has interrupted it.
     #[error("interrupted: nothing is exported")]
+    #[exit(Storage)]
+    #[hint("run the same command again: nothing was made")]
     Stopped,
 }
 
@@ -481,36 +496,6 @@ fn list(bad: &[BadFile]) -> String {
         list.push(format!("and {} more", bad.len() - NAMED));
     }
     list.join("; ")
-}
-
-impl Explain for PackageError {
-    fn exit(&self) -> Exit {
-        match self {
-            Self::Occupied(_) | Self::Exists(_) | Self::NoName(_) | Self::Inside(_) => {
-                Exit::Malformed
-            }
-            Self::Secret(_) => Exit::Failed,
-            Self::Bad(_) | Self::Write { .. } | Self::Stopped => Exit::Storage,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::Occupied(_) | Self::NoName(_) => "give a directory that does not exist",
-            Self::Exists(_) => "give the name of a file that does not exist",
-            Self::Inside(_) => "give a directory beside it",
-            Self::Bad(_) => {
-                "ce run makes again what is away or was collected, and after ce verify --repair what is \
-                 damaged; ce pull brings what a repository has; without --all, intermediate results are not needed"
-            }
-            Self::Secret(_) => "--allow-secrets exports it all the same",
-            Self::Write { path, source } => {
-                return system_hints::for_writing(Path::new(path), source);
-            }
-            Self::Stopped => "run the same command again: nothing was made",
-        };
-        Some(hint.to_owned())
-    }
 }
 
 /// The least size of a file that needs the fields of ZIP64, with room for bytes that compression may add.
