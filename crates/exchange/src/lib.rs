@@ -28,7 +28,7 @@ use std::sync::Mutex;
 use ce_files::cache::Cache;
 use ce_git::{Mirror, MirrorError, Prompts, RemoteRef};
 use ce_model::digest::ObjectId;
-use ce_model::exit::{Exit, Explain};
+use ce_model::exit::Explain;
 use ce_storage::StorageError;
 use serde::Serializer;
 use serde::ser::SerializeMap;
@@ -69,20 +69,28 @@ fn reference_and_commit<S: Serializer>(
 }
 
 /// The reason why results were not exchanged with a repository.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
+#[exit(Storage)]
 #[non_exhaustive]
 pub enum ResultsError {
     /// The storage cannot be read or written.
     #[error(transparent)]
+    #[hint(_0.hint())]
     Storage(#[from] StorageError),
     /// The repository is not available.
     #[error(transparent)]
+    #[hint(_0.hint())]
     Mirror(#[from] MirrorError),
     /// The repository does not exist.
     #[error("there is no repository {0}")]
+    #[exit(Malformed)]
+    #[hint("correct the path; git init --bare PATH makes an empty one")]
     None(String),
     /// A reference has something else than results.
     #[error("{name} of {url} has no results: it has no file {FORMAT}")]
+    #[hint(
+        "give another repository, or give that branch another name: results are in a branch results"
+    )]
     NoResults {
         /// The repository.
         url: String,
@@ -91,6 +99,7 @@ pub enum ResultsError {
     },
     /// The results are in a format of a later version of this program.
     #[error("{name} of {url} has results in a format that this program does not know")]
+    #[hint("take a later version of this program")]
     Format {
         /// The repository.
         url: String,
@@ -99,6 +108,7 @@ pub enum ResultsError {
     },
     /// A repository has settings that this program does not understand.
     #[error("settings of {url} has the line {line:?}, which is not lfs SIZE with a size from 1K")]
+    #[hint(Some(correcting_settings()))]
     Settings {
         /// The repository.
         url: String,
@@ -106,12 +116,17 @@ pub enum ResultsError {
     },
     /// A repository has the same setting twice.
     #[error("settings of {0} has two lines lfs SIZE")]
+    #[hint(Some(correcting_settings()))]
     TwoSettings(String),
     /// The settings of a repository cannot be read.
     #[error("settings of {0} is not a plain file of at most 64 KiB")]
+    #[hint(Some(correcting_settings()))]
     SettingsFile(String),
     /// A large result cannot be stored or read.
     #[error("the Git LFS object {} cannot be written or read", path.display())]
+    #[hint(
+        "check whether you may write in lfs/ of the repository, and the room there; then push again"
+    )]
     Large {
         /// Its path, or the path of a directory on the way.
         path: PathBuf,
@@ -120,9 +135,11 @@ pub enum ResultsError {
     },
     /// Outputs are away in a clone that does not know where it is from.
     #[error("large outputs are away, and the clone has no remote origin")]
+    #[hint("git remote add origin URL in the clone says where the repository is")]
     NoOrigin,
     /// Outputs are away in a clone that cannot be read.
     #[error("large outputs are away, and the clone {} cannot be read", clone.display())]
+    #[hint("make git remote --verbose work in the clone")]
     Origin {
         clone: PathBuf,
         /// The cause.
@@ -130,6 +147,9 @@ pub enum ResultsError {
     },
     /// An output that is away in a clone is not available.
     #[error("the Git LFS object of {file} cannot be obtained: {why}")]
+    #[hint(
+        "make git lfs fetch -X '' work in the clone; or remove {pointer} there: the call is executed again then"
+    )]
     Lost {
         /// The output.
         file: String,
@@ -140,6 +160,7 @@ pub enum ResultsError {
     },
     /// The Git LFS object of an output that is away in a clone is not the recorded one.
     #[error("the Git LFS object of {file} is not what the record says")]
+    #[hint("remove {pointer} in the clone: the call is executed again then")]
     WrongObject {
         /// The output.
         file: String,
@@ -150,9 +171,12 @@ pub enum ResultsError {
     #[error(
         "there is no place for a mirror of {0}: neither HOME nor XDG_CACHE_HOME is a directory"
     )]
+    #[hint("set XDG_CACHE_HOME to a directory")]
     NoCache(String),
     /// The results have another history than before.
     #[error("the history of {url} was rewritten: {} is not an ancestor of {}", old.short(), new.short())]
+    #[exit(Failed)]
+    #[hint("ask those who may write there, and give --rewritten if it is right")]
     Rewritten {
         /// The repository.
         url: String,
@@ -163,6 +187,8 @@ pub enum ResultsError {
     },
     /// The branch of results that was seen last is not there any more.
     #[error("the branch results of {url} was deleted (it was at {})", old.short())]
+    #[exit(Failed)]
+    #[hint("ask those who may write there, and give --rewritten if it is right")]
     Deleted {
         /// The repository.
         url: String,
@@ -171,6 +197,8 @@ pub enum ResultsError {
     },
     /// A file of keys cannot be read, so it is unknown whose signatures count.
     #[error("the file of keys {} cannot be read", path.display())]
+    #[exit(Malformed)]
+    #[hint("correct compeval.signers, or give --signers FILE")]
     Signers {
         /// The file.
         path: PathBuf,
@@ -179,6 +207,8 @@ pub enum ResultsError {
     },
     /// The revoked keys are unknown.
     #[error("the file of revoked keys {} cannot be read", path.display())]
+    #[exit(Malformed)]
+    #[hint("correct gpg.ssh.revocationFile in Git's configuration")]
     RevokedKeys {
         /// The file.
         path: PathBuf,
@@ -187,23 +217,34 @@ pub enum ResultsError {
     },
     /// Trust rules name signers, but there is no file of allowed signers.
     #[error("compeval.trust names trusted signers, and there is no file of allowed signers")]
+    #[exit(Malformed)]
+    #[hint("set compeval.signers, or give --signers FILE")]
     NoSigners,
     /// Several attesters are required, but there is no file of allowed signers.
     #[error(
         "{0} attesters are required, and there is no file of allowed signers: all unsigned evidence counts as one attester"
     )]
+    #[exit(Malformed)]
+    #[hint("set compeval.signers, or give --signers FILE")]
     TooFewSigners(usize),
     /// The repository has nothing that could be a copy.
     #[error("{0} has no results")]
+    #[exit(Malformed)]
+    #[hint("push to it first: ce push STORAGE REPOSITORY")]
     Unpublished(String),
     /// There is no such call.
     #[error("neither the repository nor the storage has a call {0}")]
+    #[exit(Malformed)]
+    #[hint("name it as ce log does: c_NAME/CCID/INPUTS")]
     NoCall(String),
     /// It is not clear which outputs of a call are wrong.
     #[error("the call {0} has other outputs in the storage than in the repository")]
+    #[exit(Malformed)]
+    #[hint("give a storage that has the wrong ones, such as a clone of the repository")]
     OtherOutputs(String),
     /// Others have pushed all the time.
     #[error("others have pushed to {0} at every attempt, and its inbox cannot be written")]
+    #[hint("push again in a while")]
     Busy(String),
 }
 
@@ -214,80 +255,9 @@ impl ResultsError {
     }
 }
 
-impl Explain for ResultsError {
-    fn exit(&self) -> Exit {
-        match self {
-            Self::None(_)
-            | Self::Signers { .. }
-            | Self::RevokedKeys { .. }
-            | Self::NoSigners
-            | Self::TooFewSigners(_)
-            | Self::Unpublished(_)
-            | Self::NoCall(_)
-            | Self::OtherOutputs(_) => Exit::Malformed,
-            Self::Rewritten { .. } | Self::Deleted { .. } => Exit::Failed,
-            Self::Storage(_)
-            | Self::Mirror(_)
-            | Self::NoResults { .. }
-            | Self::Format { .. }
-            | Self::Settings { .. }
-            | Self::TwoSettings(_)
-            | Self::SettingsFile(_)
-            | Self::Large { .. }
-            | Self::NoOrigin
-            | Self::Origin { .. }
-            | Self::Lost { .. }
-            | Self::WrongObject { .. }
-            | Self::NoCache(_)
-            | Self::Busy(_) => Exit::Storage,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        let advice = match self {
-            Self::None(_) => "correct the path; git init --bare PATH makes an empty one",
-            Self::Rewritten { .. } | Self::Deleted { .. } => {
-                "ask those who may write there, and give --rewritten if it is right"
-            }
-            Self::NoCache(_) => "set XDG_CACHE_HOME to a directory",
-            Self::Signers { .. } => "correct compeval.signers, or give --signers FILE",
-            Self::RevokedKeys { .. } => "correct gpg.ssh.revocationFile in Git's configuration",
-            Self::Unpublished(_) => "push to it first: ce push STORAGE REPOSITORY",
-            Self::NoSigners | Self::TooFewSigners(_) => {
-                "set compeval.signers, or give --signers FILE"
-            }
-            Self::NoCall(_) => "name it as ce log does: c_NAME/CCID/INPUTS",
-            Self::OtherOutputs(_) => {
-                "give a storage that has the wrong ones, such as a clone of the repository"
-            }
-            Self::Mirror(error) => return error.hint(),
-            Self::Storage(error) => return error.hint(),
-            Self::NoResults { .. } => {
-                "give another repository, or give that branch another name: results are in a branch results"
-            }
-            Self::Format { .. } => "take a later version of this program",
-            Self::Lost { pointer, .. } => {
-                return Some(format!(
-                    "make git lfs fetch -X '' work in the clone; or remove {pointer} there: the call is executed again then"
-                ));
-            }
-            Self::WrongObject { pointer, .. } => {
-                return Some(format!(
-                    "remove {pointer} in the clone: the call is executed again then"
-                ));
-            }
-            Self::NoOrigin => "git remote add origin URL in the clone says where the repository is",
-            Self::Origin { .. } => "make git remote --verbose work in the clone",
-            Self::Busy(_) => "push again in a while",
-            Self::Settings { .. } | Self::TwoSettings(_) | Self::SettingsFile(_) => {
-                "take a later version of this program, which may have written it; or correct it in that branch"
-            }
-            Self::Large { .. } => {
-                "check whether you may write in lfs/ of the repository, and the room there; then push again"
-            }
-        };
-        Some(advice.to_owned())
-    }
+fn correcting_settings() -> String {
+    "take a later version of this program, which may have written it; or correct it in that branch"
+        .to_owned()
 }
 
 /// Opens the mirror of a repository, which is given by its path or URL. `prompts` says whether `git` may ask the user for passwords.
