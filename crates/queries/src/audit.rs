@@ -141,76 +141,67 @@ pub struct PlannedAudit {
 }
 
 /// The reason why a recorded call is not audited.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error, Explain)]
 pub enum NotAudited {
     /// No commit has its computation.
     #[error("its computation had uncommitted changes")]
+    #[hint("commit the changes, run the task, and audit the call of that commit")]
     Dirty,
     /// Nobody knows how it was made.
     #[error("it was adopted, and nobody knows how it was made")]
+    #[hint("run its task with --strict, which executes what was adopted")]
     Adopted,
     /// No recorded job has it, so the resources that it asks for are unknown.
     #[error("no recorded job has this call; a run with failed calls or points records none")]
+    #[hint(
+        "correct what has failed, or leave failed points out in exclude.tsv, in a text :exclude, and run its task to \
+         its end"
+    )]
     NoJob,
     /// The commit of its task is not available.
     #[error("the commit of its task is not in this repository")]
+    #[hint(
+        "git fetch --all (git fetch --unshallow in a shallow clone), or give --task in the repository that has it"
+    )]
     NoCommit,
     /// The task is not where it was.
     #[error("the directory of its task is not in this work tree")]
+    #[hint("give --task in a work tree that has it")]
     NoDirectory,
     /// The task cannot be evaluated at its commit.
     #[error("its task cannot be evaluated: {0}")]
+    #[hint("evaluate the task at that commit: ce run --at says more")]
     Task(String),
     /// An input of the job or of the call is not in the storage.
     #[error(transparent)]
+    #[hint(_0.hint())]
     Input(#[from] InputMissing),
     /// A directory that it reads is an archive, and the storage is only read.
     #[error("an input of it is in its archive only, which a dry run does not unpack")]
+    #[hint("audit the call without -n, which unpacks the input")]
     Archived,
     /// Its outputs are not there as recorded.
     #[error("its outputs are not in the storage as recorded")]
+    #[hint("run its task again, which makes what is missing; ce verify says what is damaged")]
     Outputs,
     /// Outputs are away without which it is not known what other calls of the job read.
     #[error(
         "its job cannot be evaluated without outputs that are away, such as a directory with a member that it reads"
     )]
+    #[hint("run its task again, which fetches them or makes them again")]
     Away,
     /// The work that it has started goes on elsewhere, which an audit does not wait for.
     #[error("it may be suspended")]
+    #[hint("wait for its end: ce status")]
     Suspends,
     /// It asks for something that is invalid with the texts of its names.
     #[error("its requested resources are unknown")]
+    #[hint("correct the text of the name in the file resources")]
     Resources,
     /// Its computation says that its outputs differ each time.
     #[error("its computation is declared as nondeterministic")]
+    #[hint("name the call to audit it")]
     Nondeterministic,
-}
-
-impl Explain for NotAudited {
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::Dirty => "commit the changes, run the task, and audit the call of that commit",
-            Self::Adopted => "run its task with --strict, which executes what was adopted",
-            Self::NoJob => {
-                "correct what has failed, or leave failed points out in exclude.tsv, in a text :exclude, and run its task to its end"
-            }
-            Self::NoCommit => {
-                "git fetch --all (git fetch --unshallow in a shallow clone), or give --task in the repository that has it"
-            }
-            Self::NoDirectory => "give --task in a work tree that has it",
-            Self::Task(_) => "evaluate the task at that commit: ce run --at says more",
-            Self::Input(missing) => return missing.hint(),
-            Self::Outputs => {
-                "run its task again, which makes what is missing; ce verify says what is damaged"
-            }
-            Self::Away => "run its task again, which fetches them or makes them again",
-            Self::Archived => "audit the call without -n, which unpacks the input",
-            Self::Suspends => "wait for its end: ce status",
-            Self::Resources => "correct the text of the name in the file resources",
-            Self::Nondeterministic => "name the call to audit it",
-        };
-        Some(hint.to_owned())
-    }
 }
 
 /// The ends of the calls of an audit so far.
@@ -308,15 +299,10 @@ impl<'a> AuditEnds<'a> {
 }
 
 /// A call that was named cannot be executed again.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 #[error("{0} cannot be audited: {1}")]
+#[hint(_1.hint())]
 struct NotAuditedError(String, NotAudited);
-
-impl Explain for NotAuditedError {
-    fn hint(&self) -> Option<String> {
-        self.1.hint()
-    }
-}
 
 /// The records of a storage, as far as an audit needs them.
 struct RecordedCalls {

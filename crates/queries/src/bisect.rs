@@ -43,10 +43,11 @@ impl fmt::Display for Judgement {
 }
 
 /// The reason why a bisection cannot begin or continue.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 pub enum BisectError {
     /// There is no commit between.
     #[error("the bad commit {bad} is reachable from the good commit {good}")]
+    #[hint("give a bad commit that comes later in the history")]
     Nothing {
         /// The good revision.
         good: String,
@@ -55,6 +56,9 @@ pub enum BisectError {
     },
     /// A commit has the opposite judgement of the one that was given.
     #[error("{rev} is {found}, and should be {expected}")]
+    #[hint(
+        "give another commit for it; exchange --good and --bad if the change went the other way"
+    )]
     Contradiction {
         /// The revision.
         rev: String,
@@ -64,6 +68,7 @@ pub enum BisectError {
     },
     /// The task at the bad commit has no output that counts.
     #[error("--output, of the task at {rev}: {why}")]
+    #[hint(why.hint())]
     Output {
         /// The bad revision.
         rev: String,
@@ -72,6 +77,8 @@ pub enum BisectError {
     },
     /// One of the ends cannot be judged.
     #[error("{rev} cannot be judged: {reason}")]
+    #[exit(Failed)]
+    #[hint("give another commit near it, at which the reason does not apply")]
     Unjudged {
         /// The revision.
         rev: String,
@@ -79,9 +86,17 @@ pub enum BisectError {
     },
     /// Results could not be read or written.
     #[error("the storage failed at {0}")]
+    #[exit(Storage)]
+    #[hint(
+        "ce doctor checks the storage; then run the same command again: finished calls are kept"
+    )]
     Storage(String),
     /// The test aborted the bisection.
     #[error("the test gave up at {rev}: {reason}")]
+    #[exit(Failed)]
+    #[hint(
+        "let the test end with 0 for good, 125 for unknown, or another number up to 127 for bad"
+    )]
     Aborted {
         /// The revision.
         rev: String,
@@ -91,13 +106,15 @@ pub enum BisectError {
 }
 
 /// The reason why a task does not have an output.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 pub enum WrongOutput {
     /// It is not called so.
     #[error(transparent)]
+    #[hint(_0.hint().or_else(|| Some(another_output())))]
     Name(#[from] SliceError),
     /// There are fewer outputs.
     #[error("there is no output {number}: {}", numbered(names))]
+    #[hint(Some(another_output()))]
     None {
         /// The number, as it is shown.
         number: String,
@@ -106,55 +123,13 @@ pub enum WrongOutput {
     },
 }
 
-impl Explain for WrongOutput {
-    fn hint(&self) -> Option<String> {
-        let other = "give one of these, or leave it out: then all count";
-        match self {
-            Self::Name(error) => error.hint().or_else(|| Some(other.to_owned())),
-            Self::None { .. } => Some(other.to_owned()),
-        }
-    }
+fn another_output() -> String {
+    "give one of these, or leave it out: then all count".to_owned()
 }
 
 fn numbered(names: &[String]) -> String {
     let names = names.iter().enumerate().map(|(number, name)| format!("{number:02} is {name}"));
     names.collect::<Vec<_>>().join(", ")
-}
-
-impl Explain for BisectError {
-    fn exit(&self) -> Exit {
-        match self {
-            Self::Nothing { .. } | Self::Contradiction { .. } | Self::Output { .. } => {
-                Exit::Malformed
-            }
-            Self::Storage(_) => Exit::Storage,
-            Self::Unjudged { .. } | Self::Aborted { .. } => Exit::Failed,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Nothing { .. } => {
-                Some("give a bad commit that comes later in the history".to_owned())
-            }
-            Self::Output { why, .. } => why.hint(),
-            Self::Contradiction { .. } => Some(
-                "give another commit for it; exchange --good and --bad if the change went the other way"
-                    .to_owned(),
-            ),
-            Self::Unjudged { .. } => {
-                Some("give another commit near it, at which the reason does not apply".to_owned())
-            }
-            Self::Storage(_) => Some(
-                "ce doctor checks the storage; then run the same command again: finished calls are kept"
-                    .to_owned(),
-            ),
-            Self::Aborted { .. } => Some(
-                "let the test end with 0 for good, 125 for unknown, or another number up to 127 for bad"
-                    .to_owned(),
-            ),
-        }
-    }
 }
 
 /// The search for the first bad commit.
@@ -273,22 +248,14 @@ fn parents(commits: &[Commit]) -> Vec<Vec<usize>> {
 }
 
 /// The user's test does not run.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 #[error("the test {program} cannot be run")]
+#[hint("give a program on PATH, or its path as in ./test; chmod +x makes it executable")]
 struct TestError {
     /// Its first word.
     program: String,
     /// The cause.
     source: ExecuteError,
-}
-
-impl Explain for TestError {
-    fn hint(&self) -> Option<String> {
-        Some(
-            "give a program on PATH, or its path as in ./test; chmod +x makes it executable"
-                .to_owned(),
-        )
-    }
 }
 
 /// The criterion by which commits are judged.

@@ -15,7 +15,7 @@ use ce_evaluate::{
 use ce_exchange::Attestations;
 use ce_history::OriginalExecution;
 use ce_model::digest::Digest;
-use ce_model::exit::{Exit, Explain};
+use ce_model::exit::Explain;
 use ce_model::plan::{CallId, Operation, PlannedSweep, Source, SweepRows};
 use ce_model::resources::Resource;
 use ce_model::suggest::nearest;
@@ -31,30 +31,17 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use crate::frame::{ColumnRole, Frame, FrameColumn, FrameRow, RowOrigin, RowStatus};
 
 /// The reason why there is no table.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 pub enum SweepTableError {
     /// The columns are wrong.
     #[error(transparent)]
+    #[hint(_0.hint())]
     Columns(#[from] TableFault),
     /// A file cannot be read.
     #[error(transparent)]
+    #[exit(Storage)]
+    #[hint(None)]
     Read(#[from] CallError),
-}
-
-impl Explain for SweepTableError {
-    fn exit(&self) -> Exit {
-        match self {
-            Self::Columns(_) => Exit::Malformed,
-            Self::Read(_) => Exit::Storage,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Columns(fault) => fault.hint(),
-            Self::Read(_) => None,
-        }
-    }
 }
 
 /// A point: what became of it, and its outputs.
@@ -441,13 +428,15 @@ pub struct SweepChoice {
 }
 
 /// The reason why no sweep is chosen.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 pub enum SweepChoiceError {
     /// The task has no sweep.
     #[error("the task {0} has no sweep")]
+    #[hint("give --each or --points to see the jobs of these points")]
     None(String),
     /// The task has no sweep, and a name was given.
     #[error("the task {task} has no sweep, so none is called {name}")]
+    #[hint("leave out --sweep: --each and --points alone show the jobs of their points")]
     NoneNamed {
         /// The name of the task.
         task: String,
@@ -456,9 +445,11 @@ pub enum SweepChoiceError {
     },
     /// Several could be meant; their names.
     #[error("the task has several sweeps: {}", .0.join(", "))]
+    #[hint("choose one with --sweep, by any name that it alone has")]
     Several(Vec<String>),
     /// None has this name.
     #[error("the task has no sweep {name}; there are {}", known.join(", "))]
+    #[hint(Some(nearest_or_any(nearest.as_deref())))]
     Unknown {
         name: String,
         /// The most similar name.
@@ -468,19 +459,10 @@ pub enum SweepChoiceError {
     },
 }
 
-impl Explain for SweepChoiceError {
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::None(_) => "give --each or --points to see the jobs of these points".to_owned(),
-            Self::NoneNamed { .. } => {
-                "leave out --sweep: --each and --points alone show the jobs of their points"
-                    .to_owned()
-            }
-            Self::Several(_) => "choose one with --sweep, by any name that it alone has".to_owned(),
-            Self::Unknown { nearest: Some(name), .. } => format!("did you mean {name}?"),
-            Self::Unknown { nearest: None, .. } => "give --sweep one of these names".to_owned(),
-        };
-        Some(hint)
+fn nearest_or_any(nearest: Option<&str>) -> String {
+    match nearest {
+        Some(name) => format!("did you mean {name}?"),
+        None => "give --sweep one of these names".to_owned(),
     }
 }
 

@@ -17,18 +17,13 @@ use crate::frame::{
 };
 
 /// A file is not a table.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 #[error("{path} is not a table: {problem}")]
+#[hint(problem.fault.hint())]
 pub struct TableFileError {
     /// The file.
     path: String,
     problem: SheetProblem,
-}
-
-impl Explain for TableFileError {
-    fn hint(&self) -> Option<String> {
-        self.problem.fault.hint()
-    }
 }
 
 /// The columns of a file that say what became of a row, each with its place.

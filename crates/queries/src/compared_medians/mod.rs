@@ -6,7 +6,7 @@
 
 mod sides;
 
-use ce_model::exit::{Exit, Explain};
+use ce_model::exit::Explain;
 use ce_model::humanize::{counted, listed};
 use ce_model::statistics::{
     self, ChangeVerdict, ComparedSides, Estimate, Measurements, MedianChange,
@@ -112,13 +112,15 @@ pub struct MedianRules {
 }
 
 /// The reason why nothing is compared.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 pub enum MedianError {
     /// No column has this name.
     #[error("the table has no column {}; there are {}", .0, .0.known.join(", "))]
+    #[hint(Some(nearest_or_listed(_0)))]
     NoColumn(UnknownName),
     /// A column has no such text.
     #[error("{by} has no level {level}; there are {}", listed(&level.known))]
+    #[hint(Some(nearest_or_listed(level)))]
     NoLevel {
         /// The column.
         by: String,
@@ -127,6 +129,7 @@ pub enum MedianError {
     },
     /// Several commits begin so.
     #[error("{by} has several levels that begin with {level:?}: {}", listed(known))]
+    #[hint("give more digits")]
     ManyLevels {
         /// The column.
         by: String,
@@ -137,6 +140,7 @@ pub enum MedianError {
     },
     /// Both levels are one.
     #[error("both levels of {by} are {level:?}")]
+    #[hint("give an old and a new one, as NAME=OLD,NEW")]
     SameLevel {
         /// The column.
         by: String,
@@ -145,6 +149,7 @@ pub enum MedianError {
     },
     /// A column has other values than numbers, or none on a side.
     #[error("the column {name} cannot be compared: {why}")]
+    #[hint("texts and digests are compared by ce diff")]
     NoNumbers {
         /// The column.
         name: String,
@@ -153,6 +158,9 @@ pub enum MedianError {
     },
     /// A column of numbers has something else.
     #[error("the column {name} cannot be compared: {text:?} {place} is not a number{}", if *.is_too_large { " that a double can hold" } else { "" })]
+    #[hint(
+        "let what was not measured fail, or be empty; or choose columns with --column, and names of groups with --group"
+    )]
     NotNumber {
         /// The column.
         name: String,
@@ -165,9 +173,15 @@ pub enum MedianError {
     },
     /// No row of a side has values.
     #[error("none of the {} of a side has values", counted(*.0, "row"))]
+    #[exit(Missing)]
+    #[hint("ce table shows the status of each")]
     Absent(usize),
     /// No column has numbers on both sides.
     #[error("no column has numbers on both sides; {}", columns_in_words(.0))]
+    #[hint(
+        "name columns alike on both sides, and separate them by commas or tabs; texts and digests are compared by ce \
+         diff"
+    )]
     Nothing(Vec<String>),
 }
 
@@ -182,29 +196,8 @@ fn columns_in_words(names: &[String]) -> String {
     }
 }
 
-impl Explain for MedianError {
-    fn exit(&self) -> Exit {
-        if matches!(self, Self::Absent(_)) { Exit::Missing } else { Exit::Malformed }
-    }
-
-    fn hint(&self) -> Option<String> {
-        Some(match self {
-            Self::NoColumn(unknown) | Self::NoLevel { level: unknown, .. } => {
-                unknown.meant().unwrap_or_else(|| "give one of these names".to_owned())
-            }
-            Self::SameLevel { .. } => "give an old and a new one, as NAME=OLD,NEW".to_owned(),
-            Self::NoNumbers { .. } => "texts and digests are compared by ce diff".to_owned(),
-            Self::NotNumber { .. } => {
-                "let what was not measured fail, or be empty; or choose columns with --column, and names of groups with --group".to_owned()
-            }
-            Self::ManyLevels { .. } => "give more digits".to_owned(),
-            Self::Absent(_) => "ce table shows the status of each".to_owned(),
-            Self::Nothing(_) => {
-                "name columns alike on both sides, and separate them by commas or tabs; texts and digests are compared by ce diff"
-                    .to_owned()
-            }
-        })
-    }
+fn nearest_or_listed(unknown: &UnknownName) -> String {
+    unknown.meant().unwrap_or_else(|| "give one of these names".to_owned())
 }
 
 /// The comparison of two sides.
