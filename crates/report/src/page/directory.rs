@@ -19,7 +19,7 @@ use ce_files::directory_writer::DirectoryWriter;
 use ce_files::umask;
 use ce_git::link_out_of_repository;
 use ce_model::digest::Digest;
-use ce_model::exit::{Exit, Explain};
+use ce_model::exit::Explain;
 use ce_model::file_format::is_executed;
 use ce_model::name::file_name;
 use ce_queries::page::{CopyBeside, FileFormat, NotHeld, PageOutput};
@@ -77,42 +77,26 @@ struct MadeEntry {
 }
 
 /// The reason why a page is not written. Nothing was replaced or removed then.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 pub enum PageError {
     /// The page would replace something else.
     #[error("{0} exists and is not a page of ce report")]
+    #[hint("name another file with -o; --force replaces a plain file")]
     NotAPage(String),
     /// A file or directory beside the page would replace something else.
     #[error("{0} is there, and is not as ce report has made it")]
+    #[hint("move it away, or name another directory with -o")]
     NotMade(String),
     /// An output has entries that no value has.
     #[error("{0} is damaged, and is not copied")]
+    #[exit(Storage)]
+    #[hint("ce verify --repair finds what is damaged, and ce run makes it again")]
     Damaged(String),
     /// Something cannot be read or written.
     #[error(transparent)]
+    #[exit(Storage)]
+    #[hint(_0.hint())]
     Write(#[from] WriteError),
-}
-
-impl Explain for PageError {
-    fn exit(&self) -> Exit {
-        match self {
-            Self::NotAPage(_) | Self::NotMade(_) => Exit::Malformed,
-            Self::Damaged(_) | Self::Write(_) => Exit::Storage,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        Some(match self {
-            Self::NotAPage(_) => {
-                "name another file with -o; --force replaces a plain file".to_owned()
-            }
-            Self::NotMade(_) => "move it away, or name another directory with -o".to_owned(),
-            Self::Damaged(_) => {
-                "ce verify --repair finds what is damaged, and ce run makes it again".to_owned()
-            }
-            Self::Write(error) => return error.hint(),
-        })
-    }
 }
 
 /// A copy that was not moved to its place yet.
