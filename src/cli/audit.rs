@@ -24,15 +24,10 @@ use ce_report::{self as report, Bar, harmless, say};
 use ce_storage::{Durability, Storage};
 
 /// Two options say differently which calls are audited.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 #[error("{0} and {1} both choose the calls to audit")]
+#[hint("leave out one of them")]
 struct AuditedTwice(&'static str, String);
-
-impl Explain for AuditedTwice {
-    fn hint(&self) -> Option<String> {
-        Some("leave out one of them".to_owned())
-    }
-}
 
 /// Execute recorded calls again, and compare their outputs with the recorded ones
 ///

@@ -22,36 +22,26 @@ use ce_queries::table_from_file::read_table;
 use ce_report::{self as report, MedianFormat, say};
 
 /// The sides of the comparison are ambiguous.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 enum SidesError {
     #[error("a comparison needs two files, and not {0}")]
+    #[hint("give two files, or one and --by NAME=OLD,NEW, or a task by --task")]
     Files(usize),
     #[error("{0} versions of a task are given")]
+    #[hint("give --at twice, or once and --by NAME=OLD,NEW")]
     Versions(usize),
     #[error("--by is given with {0}, which are two sides already")]
+    #[hint("leave out --by, or one of the two")]
     ByOfTwo(&'static str),
     #[error("neither --by nor two versions of the task are given")]
+    #[hint("give --by NAME=OLD,NEW, or --at OLD --at NEW")]
     OneVersion,
     #[error("cannot read {path}")]
+    #[hint("give a file with a table, or a task by --task")]
     Read { path: String, source: io::Error },
     #[error("the column {0} does not say which values are better")]
+    #[hint("give --better less or --better more; or compare other columns, by --column")]
     NoDirection(String),
-}
-
-impl Explain for SidesError {
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::Files(_) => "give two files, or one and --by NAME=OLD,NEW, or a task by --task",
-            Self::Versions(_) => "give --at twice, or once and --by NAME=OLD,NEW",
-            Self::ByOfTwo(_) => "leave out --by, or one of the two",
-            Self::OneVersion => "give --by NAME=OLD,NEW, or --at OLD --at NEW",
-            Self::Read { .. } => "give a file with a table, or a task by --task",
-            Self::NoDirection(_) => {
-                "give --better less or --better more; or compare other columns, by --column"
-            }
-        };
-        Some(hint.to_owned())
-    }
 }
 
 /// Compare the medians of measurements: two levels of a factor, two commits, or two files

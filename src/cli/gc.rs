@@ -366,15 +366,10 @@ fn say_in_use(storage: &Storage, entry: &Entry) {
 }
 
 /// No result is named for an option that changes pins.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 #[error("{0} needs a file")]
+#[hint(Some(naming_results()))]
 struct NothingToPin(&'static str);
-
-impl Explain for NothingToPin {
-    fn hint(&self) -> Option<String> {
-        Some(naming_results())
-    }
-}
 
 /// Pin results, so that they are never collected; without a file, list the pinned results
 ///

@@ -25,20 +25,14 @@ use ce_storage::Storage;
 use ce_task::load::Uncommitted;
 
 /// An argument after a revision has two meanings.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 #[error("{argument} is both a revision and the name of a file or directory")]
+#[hint("write {one}..{argument} for the revision, ./{argument} for the path")]
 struct RevisionOrPath {
     /// The revision before it.
     one: String,
     /// The argument.
     argument: String,
-}
-
-impl Explain for RevisionOrPath {
-    fn hint(&self) -> Option<String> {
-        let Self { one, argument } = self;
-        Some(format!("write {one}..{argument} for the revision, ./{argument} for the path"))
-    }
 }
 
 /// Compare the outputs of two versions of a task
@@ -435,13 +429,15 @@ fn named_commits(input: impl BufRead) -> Result<Vec<(usize, String)>, NamedCommi
 }
 
 /// The reason why the commits that standard input names are not known.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 enum NamedCommitsError {
     /// It cannot be read.
     #[error("the standard input cannot be read: {0}")]
+    #[hint("pipe the commits in: git rev-list HEAD | ce commits REPO --stdin")]
     Read(io::Error),
     /// A line has more than a revision.
     #[error("line {number} of the standard input is not a revision: {line:?}")]
+    #[hint("write one commit a line, as git rev-list A..B and git log --format=%H do")]
     Line {
         /// Its number, from 1.
         number: usize,
@@ -450,32 +446,12 @@ enum NamedCommitsError {
     },
     /// A revision leads to no commit that can be listed.
     #[error("line {number} of the standard input names no commit")]
+    #[exit(source.exit())]
+    #[hint(source.hint())]
     Unknown {
         /// The number of its line, from 1.
         number: usize,
         /// The cause.
         source: CommitHistoryError,
     },
-}
-
-impl Explain for NamedCommitsError {
-    fn exit(&self) -> Exit {
-        match self {
-            Self::Unknown { source, .. } => source.exit(),
-            Self::Read(_) | Self::Line { .. } => Exit::Malformed,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        Some(
-            match self {
-                Self::Unknown { source, .. } => return source.hint(),
-                Self::Read(_) => "pipe the commits in: git rev-list HEAD | ce commits REPO --stdin",
-                Self::Line { .. } => {
-                    "write one commit a line, as git rev-list A..B and git log --format=%H do"
-                }
-            }
-            .to_owned(),
-        )
-    }
 }

@@ -640,28 +640,20 @@ fn absolute(path: &Path) -> Result<PathBuf, Error> {
 }
 
 /// The reason why a run cannot be a job.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 enum NotInJob {
     /// Slurm does not start its workers.
     #[error("--on {0} and --detach=job exclude each other")]
+    #[hint("give --on slurm, too, or --detach alone")]
     Place(&'static str),
     /// It has an option that no job can have.
     #[error("{0} and --detach=job exclude each other")]
+    #[hint("leave out one of them")]
     Option(&'static str),
     /// No commit has its task.
     #[error("an uncommitted task and --detach=job exclude each other")]
+    #[hint("commit it, or give --at HEAD")]
     Uncommitted,
-}
-
-impl Explain for NotInJob {
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::Place(_) => "give --on slurm, too, or --detach alone",
-            Self::Option(_) => "leave out one of them",
-            Self::Uncommitted => "commit it, or give --at HEAD",
-        };
-        Some(hint.to_owned())
-    }
 }
 
 /// The form in which a run goes on in the background.

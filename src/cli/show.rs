@@ -317,8 +317,9 @@ impl Tool for InspectCall {
 }
 
 /// A directory cannot be a value, or not be read.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 #[error("cannot take the directory {path} as a value")]
+#[hint(hint_for_member(Path::new(path), source))]
 struct NotAValue {
     /// The directory.
     path: String,
@@ -326,16 +327,15 @@ struct NotAValue {
     source: DirectoryError,
 }
 
-impl Explain for NotAValue {
-    fn hint(&self) -> Option<String> {
-        match &self.source {
-            DirectoryError::Io { path: entry, source } => {
-                let entry = Some(OsStr::from_bytes(entry)).filter(|entry| !entry.is_empty());
-                let path = Path::new(&self.path);
-                system_hints::for_directory(&entry.map_or(path.into(), |it| path.join(it)), source)
-            }
-            error => error.hint(),
+/// Returns what to try for an entry of a directory that cannot be a value.
+fn hint_for_member(directory: &Path, source: &DirectoryError) -> Option<String> {
+    match source {
+        DirectoryError::Io { path: entry, source } => {
+            let entry = Some(OsStr::from_bytes(entry)).filter(|entry| !entry.is_empty());
+            let path = entry.map_or(directory.into(), |it| directory.join(it));
+            system_hints::for_directory(&path, source)
         }
+        error => error.hint(),
     }
 }
 

@@ -215,16 +215,19 @@ impl ShowStatus {
 }
 
 /// The reason why it is not known which calls are meant.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 enum SuspendedChoiceError {
     /// No suspended call is named.
     #[error("no call is given")]
+    #[hint("give names that ce status lists, or choose calls by --only, --where or --task")]
     NoCallGiven,
     /// Suspended calls are chosen, and one is named.
     #[error("options choose suspended calls, and {0} is given, too")]
+    #[hint("leave out the call, or the options")]
     ChosenAndOne(String),
     /// No suspended call reads a text that is asked for, and that looks like another name.
     #[error("no suspended call has {name}={text}")]
+    #[hint("write --where once for each name, as in --where {name}=TEXT --where {text}")]
     NoText {
         /// The name.
         name: String,
@@ -233,25 +236,8 @@ enum SuspendedChoiceError {
     },
     /// No suspended call of this user is chosen.
     #[error("no suspended call of yours is chosen by these options")]
+    #[hint("see what ce status prints with the same options")]
     NoneChosen,
-}
-
-impl Explain for SuspendedChoiceError {
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::NoCallGiven => {
-                "give names that ce status lists, or choose calls by --only, --where or --task"
-            }
-            Self::ChosenAndOne(_) => "leave out the call, or the options",
-            Self::NoText { name, text } => {
-                return Some(format!(
-                    "write --where once for each name, as in --where {name}=TEXT --where {text}"
-                ));
-            }
-            Self::NoneChosen => "see what ce status prints with the same options",
-        };
-        Some(hint.to_owned())
-    }
 }
 
 /// Cancel suspended calls: end the jobs that they have started elsewhere, and remove their directories

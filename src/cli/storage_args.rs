@@ -13,16 +13,19 @@ use ce_report::say;
 use ce_storage::{Site, Storage};
 
 /// Neither the user nor Git's configuration says where something is.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 pub(super) enum PlaceError {
     /// No storage was named.
     #[error("no storage is given, and Git's configuration has no compeval.storage")]
+    #[hint("give it as the first argument, or git config compeval.storage DIR")]
     NoStorage,
     /// No results repository was named.
     #[error("no repository is given, and Git's configuration has no compeval.results")]
+    #[hint("give its path or URL, or git config compeval.results REPOSITORY")]
     NoResults,
     /// The storage is the user's, and the repository belongs to the task's authors.
     #[error("the storage {} is yours, and the file {file} of the task names the results {results}", storage.display())]
+    #[hint("give the storage, if these results belong there")]
     Mixed {
         /// The storage of the configuration.
         storage: PathBuf,
@@ -31,17 +34,6 @@ pub(super) enum PlaceError {
         /// The repository that it names.
         results: String,
     },
-}
-
-impl Explain for PlaceError {
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::NoStorage => "give it as the first argument, or git config compeval.storage DIR",
-            Self::NoResults => "give its path or URL, or git config compeval.results REPOSITORY",
-            Self::Mixed { .. } => "give the storage, if these results belong there",
-        };
-        Some(hint.to_owned())
-    }
 }
 
 /// The storage of a command that names nothing in it.

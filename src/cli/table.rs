@@ -26,39 +26,26 @@ use ce_queries::table_summary::ReplicateSummary;
 use ce_report::{self as report, TableFormat, say};
 
 /// More versions were named than can be shown.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 enum TooManyVersions {
     #[error("{0} versions are given, and two can be compared")]
+    #[hint("give --at once or twice")]
     Compared(usize),
     #[error("{0} versions are given, and --summary takes one")]
+    #[hint("give --at once, or leave out --summary")]
     Summarised(usize),
     #[error("{0} versions are given, and --steps takes one")]
+    #[hint("give --at once, or leave out --steps")]
     Steps(usize),
 }
 
-impl Explain for TooManyVersions {
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::Compared(_) => "give --at once or twice",
-            Self::Summarised(_) => "give --at once, or leave out --summary",
-            Self::Steps(_) => "give --at once, or leave out --steps",
-        };
-        Some(hint.to_owned())
-    }
-}
-
 /// The points of a sweep are not a history.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 #[error(
     "there are no steps: no column of the points has commits, or no column has numbers at them"
 )]
+#[hint("let a sweep have the commits that ce commits lists as points")]
 struct NoHistory;
-
-impl Explain for NoHistory {
-    fn hint(&self) -> Option<String> {
-        Some("let a sweep have the commits that ce commits lists as points".to_owned())
-    }
-}
 
 /// Show the table of a sweep as far as it exists, and the status of the other points
 ///

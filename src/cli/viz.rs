@@ -20,16 +20,21 @@ use ce_model::task::Task;
 use ce_task::load::Uncommitted;
 
 /// The reason why there is no picture.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 enum PictureError {
     /// Nothing of this kind can be drawn.
     #[error("the name {0} has no extension of a known format")]
+    #[hint("end the name in .dot, .svg, .png or .pdf")]
     Format(String),
     /// The program that converts pictures could not be used.
     #[error("cannot run rsvg-convert")]
+    #[exit(Storage)]
+    #[hint(installing_it(_0))]
     Program(#[source] io::Error),
     /// A picture could not be converted.
     #[error("rsvg-convert made no {format}: {status}{said}")]
+    #[exit(Storage)]
+    #[hint(Some(drawing_another(format)))]
     Convert {
         /// The format of the picture.
         format: &'static str,
@@ -40,30 +45,18 @@ enum PictureError {
     },
 }
 
-impl Explain for PictureError {
-    fn exit(&self) -> Exit {
-        match self {
-            Self::Format(_) => Exit::Malformed,
-            Self::Program(_) | Self::Convert { .. } => Exit::Storage,
-        }
-    }
+fn installing_it(source: &io::Error) -> Option<String> {
+    (source.kind() == io::ErrorKind::NotFound)
+        .then(|| "install rsvg-convert (the package librsvg2-bin), or draw an .svg".to_owned())
+}
 
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::Format(_) => "end the name in .dot, .svg, .png or .pdf",
-            Self::Program(source) if source.kind() == io::ErrorKind::NotFound => {
-                "install rsvg-convert (the package librsvg2-bin), or draw an .svg"
-            }
-            Self::Program(_) => return None,
-            Self::Convert { format: "png", .. } => {
-                "draw an .svg or a .pdf; a .png has at most 32767 pixels in each direction"
-            }
-            Self::Convert { .. } => {
-                "draw an .svg or a .dot; rsvg-convert reads at most a million elements"
-            }
-        };
-        Some(hint.to_owned())
-    }
+fn drawing_another(format: &str) -> String {
+    let hint = if format == "png" {
+        "draw an .svg or a .pdf; a .png has at most 32767 pixels in each direction"
+    } else {
+        "draw an .svg or a .dot; rsvg-convert reads at most a million elements"
+    };
+    hint.to_owned()
 }
 
 /// Draw the workflow of a task
