@@ -143,16 +143,12 @@ impl<'a> Artist<'a> {
     /// The shape of a node that is not drawn yet.
     fn shape(&self, id: NodeId) -> Shape {
         let (written, value) = kind_and_value(self.task, id);
-        let kind = match written {
-            NodeKind::Computation | NodeKind::Sweep => ShapeKind::Computation,
-            NodeKind::Input => ShapeKind::Input,
-            NodeKind::Literal
-            | NodeKind::File
-            | NodeKind::Text
-            | NodeKind::Tree
-            | NodeKind::Member
-            | NodeKind::All
-            | NodeKind::Points => ShapeKind::Literal,
+        let kind = if matches!(written, NodeKind::Computation | NodeKind::Sweep) {
+            ShapeKind::Computation
+        } else if written == NodeKind::Input {
+            ShapeKind::Input
+        } else {
+            ShapeKind::Literal
         };
         let label = match written {
             NodeKind::Text => written_contents(value),

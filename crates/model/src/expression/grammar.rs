@@ -24,8 +24,8 @@
 //!
 //! Where an expression is expected, bars are a reference. White space and comments (`;`, or `#` before anything but a
 //! digit, to the end of the line) may stand between all of these. In the line of the inputs, a line ends only behind a
-//! comma. A quote ends a string only if it [may](ends_string), so that `'it's'` is one string. A kind of node is a row of
-//! [`SPELLINGS`]: neither the printer nor the parser knows kinds.
+//! comma. A quote ends a string only if it [may](ends_string), so that `'it's'` is one string. A kind of node has a
+//! [`Spelling`]: neither the printer nor the parser knows kinds.
 
 use std::fmt::{self, Write};
 
@@ -72,8 +72,8 @@ pub enum NodeKind {
 }
 
 /// The spelling of a kind of node, and the names of its parts.
+#[derive(Clone, Copy)]
 struct Spelling {
-    kind: NodeKind,
     /// The contents of the file `kind`.
     kind_file: &'static str,
     /// The word before the parenthesis. A computation has none, and its name inside.
@@ -98,73 +98,75 @@ enum Reads {
     ForSlice,
 }
 
-const fn leaf(kind: NodeKind, kind_file: &'static str, word: &'static str) -> Spelling {
+/// The spelling of a node that reads no other.
+const fn leaf(kind_file: &'static str, word: &'static str) -> Spelling {
     let reads = Reads::Nothing;
-    Spelling { kind, kind_file, word, reads, files: [&[]; 2], inputs: &[], outputs: &[VALUE] }
+    Spelling { kind_file, word, reads, files: [&[]; 2], inputs: &[], outputs: &[VALUE] }
 }
 
-const SPELLINGS: [Spelling; 10] = [
-    Spelling {
-        reads: Reads::ForSlice,
-        files: [&[RESOURCES], &[]],
-        outputs: &[],
-        ..leaf(NodeKind::Computation, "computation", "")
-    },
-    leaf(NodeKind::Input, "input", "INPUT"),
-    leaf(NodeKind::Literal, "literal", "FILE"),
-    leaf(NodeKind::File, "file", "OWN"),
-    leaf(NodeKind::Text, "text", "TEXT"),
-    Spelling {
-        reads: Reads::ForSlice,
-        inputs: &TREE_INPUTS,
-        outputs: &TREE_OUTPUTS,
-        ..leaf(NodeKind::Tree, "tree", "TREE")
-    },
-    Spelling {
-        reads: Reads::ForWhole,
-        inputs: &MEMBER_INPUTS,
-        ..leaf(NodeKind::Member, "member", "MEMBER")
-    },
-    Spelling { reads: Reads::ForWhole, ..leaf(NodeKind::All, "all", "ALL") },
-    Spelling {
-        reads: Reads::ForSlice,
-        files: [&PRODUCT_FILES, &SWEEP_FILES],
-        inputs: &SWEEP_INPUTS,
-        outputs: &SWEEP_OUTPUTS,
-        ..leaf(NodeKind::Sweep, "sweep", "SWEEP")
-    },
-    Spelling { files: [&PRODUCT_FILES, &[]], ..leaf(NodeKind::Points, "points", "POINTS") },
-];
-
 impl NodeKind {
-    const fn form(self) -> &'static Spelling {
+    /// All of them, in the order in which messages list them.
+    const ALL: [Self; 10] = [
+        Self::Computation,
+        Self::Input,
+        Self::Literal,
+        Self::File,
+        Self::Text,
+        Self::Tree,
+        Self::Member,
+        Self::All,
+        Self::Sweep,
+        Self::Points,
+    ];
+
+    const fn form(self) -> Spelling {
         match self {
-            Self::Computation => &SPELLINGS[0],
-            Self::Input => &SPELLINGS[1],
-            Self::Literal => &SPELLINGS[2],
-            Self::File => &SPELLINGS[3],
-            Self::Text => &SPELLINGS[4],
-            Self::Tree => &SPELLINGS[5],
-            Self::Member => &SPELLINGS[6],
-            Self::All => &SPELLINGS[7],
-            Self::Sweep => &SPELLINGS[8],
-            Self::Points => &SPELLINGS[9],
+            Self::Computation => Spelling {
+                reads: Reads::ForSlice,
+                files: [&[RESOURCES], &[]],
+                outputs: &[],
+                ..leaf("computation", "")
+            },
+            Self::Input => leaf("input", "INPUT"),
+            Self::Literal => leaf("literal", "FILE"),
+            Self::File => leaf("file", "OWN"),
+            Self::Text => leaf("text", "TEXT"),
+            Self::Tree => Spelling {
+                reads: Reads::ForSlice,
+                inputs: &TREE_INPUTS,
+                outputs: &TREE_OUTPUTS,
+                ..leaf("tree", "TREE")
+            },
+            Self::Member => Spelling {
+                reads: Reads::ForWhole,
+                inputs: &MEMBER_INPUTS,
+                ..leaf("member", "MEMBER")
+            },
+            Self::All => Spelling { reads: Reads::ForWhole, ..leaf("all", "ALL") },
+            Self::Sweep => Spelling {
+                reads: Reads::ForSlice,
+                files: [&PRODUCT_FILES, &SWEEP_FILES],
+                inputs: &SWEEP_INPUTS,
+                outputs: &SWEEP_OUTPUTS,
+                ..leaf("sweep", "SWEEP")
+            },
+            Self::Points => Spelling { files: [&PRODUCT_FILES, &[]], ..leaf("points", "POINTS") },
         }
     }
 
     /// The kind that the text of a file `kind` names.
     pub fn of_file(text: &str) -> Option<Self> {
-        SPELLINGS.iter().find(|form| form.kind_file == text).map(|form| form.kind)
+        Self::ALL.into_iter().find(|kind| kind.form().kind_file == text)
     }
 
     /// The kind that is written with this word.
     pub(super) fn of_word(word: &str) -> Option<Self> {
-        SPELLINGS.iter().find(|form| form.word == word).map(|form| form.kind)
+        Self::ALL.into_iter().find(|kind| kind.form().word == word)
     }
 
     /// All words that begin a node.
     pub(super) fn words() -> impl Iterator<Item = &'static str> {
-        SPELLINGS.iter().map(|form| form.word).filter(|word| !word.is_empty())
+        Self::ALL.into_iter().map(Self::word).filter(|word| !word.is_empty())
     }
 
     /// The contents of the file `kind`.
@@ -448,14 +450,23 @@ mod tests {
 
     #[test]
     fn every_kind_is_found_by_its_words() {
-        for form in &SPELLINGS {
-            assert_eq!(form.kind.file(), form.kind_file);
-            assert_eq!(NodeKind::of_file(form.kind_file), Some(form.kind));
-            assert_eq!(NodeKind::of_word(form.word), Some(form.kind));
+        for kind in NodeKind::ALL {
+            assert_eq!(NodeKind::of_file(kind.file()), Some(kind));
+            assert_eq!(NodeKind::of_word(kind.word()), Some(kind));
         }
+        let words = NodeKind::words().collect::<Vec<_>>();
         assert_eq!(
-            NodeKind::words().collect::<Vec<_>>(),
+            words,
             ["INPUT", "FILE", "OWN", "TEXT", "TREE", "MEMBER", "ALL", "SWEEP", "POINTS"]
         );
+    }
+
+    #[test]
+    fn editors_highlight_the_words_of_all_kinds() {
+        let words = NodeKind::words().collect::<Vec<_>>();
+        let vim = include_str!("../../../../editors/vim/syntax/compeval.vim");
+        assert!(vim.contains(&format!("({}\\)", words.join("\\|"))));
+        let textmate = include_str!("../../../../editors/textmate/compeval.tmLanguage.json");
+        assert!(textmate.contains(&format!("(?:{})", words.join("|"))));
     }
 }
