@@ -87,8 +87,9 @@ impl DerivedValues {
     /// The contents of a file that is derived from no other value.
     pub(super) fn source(&self, task: &Task, how: &Derivation) -> Result<InputSource, ValueError> {
         match how {
-            Derivation::Text(text) => Ok(InputSource::Bytes(format!("{text}\n").into_bytes())),
-            Derivation::Written(text) => Ok(InputSource::Bytes(text.as_bytes().to_vec())),
+            Derivation::Text { contents, .. } => {
+                Ok(InputSource::Bytes(contents.as_bytes().to_vec()))
+            }
             Derivation::Points(points) => {
                 let product = &task.sweeps[points.index()].product;
                 // Loading the task has checked that it is not empty.

@@ -129,8 +129,7 @@ impl ValueMaker<'_> {
                     });
                     Some(found)
                 }
-                Derivation::Text(_)
-                | Derivation::Written(_)
+                Derivation::Text { .. }
                 | Derivation::Points(_)
                 | Derivation::File(_)
                 | Derivation::Wrong(_) => Some(self.written(how)),

@@ -127,8 +127,7 @@ pub(super) fn derived_title(evaluation: &Evaluation, value: DerivedId, number: u
         Derivation::Member(path) => format!("MEMBER('{}')", harmless(path.as_str())),
         Derivation::File(path) => format!("OWN('{}')", harmless(path.as_str())),
         Derivation::Literal(name) => format!("FILE('{}')", harmless(name.as_str())),
-        Derivation::Text(text) => format!("'{}'", harmless(text)),
-        Derivation::Written(text) => harmless(&written_contents(text)).into_owned(),
+        Derivation::Text { contents, .. } => harmless(&written_contents(contents)).into_owned(),
         Derivation::Points(points) => {
             format!("POINTS('{}')", harmless(&evaluation.task.sweeps[points.index()].label))
         }

@@ -290,14 +290,15 @@ pub(super) fn reason(evaluation: &Evaluation, call: CallId, why: &Why) -> String
 /// The name that has the text of a point where a call reads it, if this is such a text.
 pub(super) fn text_name(evaluation: &Evaluation, id: DerivedId) -> Option<&str> {
     let Evaluation { plan, task, .. } = evaluation;
-    let Derivation::Text(text) = &plan.value(id).how else { return None };
+    let Derivation::Text { contents, is_of_point: true } = &plan.value(id).how else { return None };
+    let text = contents.strip_suffix('\n')?;
     for (call, planned) in plan.calls() {
         let mut inputs = planned.inputs.iter();
         if !inputs.any(|it| matches!(it, Source::Derived { value, .. } if *value == id)) {
             continue;
         }
         let mut point = plan.point(task, call).into_iter();
-        if let Some((name, _)) = point.find(|(_, known)| **known == **text) {
+        if let Some((name, _)) = point.find(|(_, known)| *known == text) {
             return Some(name);
         }
     }

@@ -52,6 +52,20 @@ fn a_tree_of_a_new_point_is_new() {
 }
 
 #[test]
+fn a_text_with_a_name_of_a_new_point_is_new() {
+    let sweep = |levels: &str| format!("SWEEP((bytes TEXT('size={{n}}')) :over n {levels})");
+    let lab = Lab::empty().computation("bytes", "text", "size", "wc -c <\"$1\" >\"$2\"");
+    let lab = lab.one_text(&sweep("'1'")).commit().with_storage();
+    lab.run("ce-run", &["../storage"]).exit(0);
+    let lab = lab.file("workflow.ce", &sweep("'1' '30'")).commit_again();
+    let ran = lab.run("ce", &["explain", "--json", "../storage"]).exit(3);
+    // The commit is not a child of the first one, so the computation counts as changed, too.
+    let told = ran.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let causes: Vec<Value> = told.map(|line| line["cause"].clone()).take(2).collect();
+    assert_eq!(causes, ["computation", "point"]);
+}
+
+#[test]
 fn an_unknown_value_is_not_reported_as_damage() {
     let lab = measured("Inputs: 'd'\n(size TREE('upstream' MEMBER('rev' INPUT('d'))))");
     fs::create_dir_all(lab.path("data/dir")).unwrap();

@@ -126,7 +126,9 @@ impl Symbols<'_> {
                 Operation::Sweep(sweep) => self.table(sweep),
             },
             Source::Derived { value, .. } => match &plan.value(value).how {
-                Derivation::Text(text) => self.literal(&format!("by hand/text {text}")),
+                Derivation::Text { contents, .. } => {
+                    self.literal(&format!("by hand/text {}", contents.trim_end()))
+                }
                 Derivation::Literal(name) => self.literal(name.as_str()),
                 other => panic!("{other:?}"),
             },

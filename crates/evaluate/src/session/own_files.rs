@@ -149,8 +149,7 @@ pub fn check_point_values(dir: &Path, task: &Task, plan: &Plan) -> Result<(), Po
         // These are known when a call or the storage is.
         Derivation::Tree(..)
         | Derivation::Member(_)
-        | Derivation::Text(_)
-        | Derivation::Written(_)
+        | Derivation::Text { .. }
         | Derivation::Points(_)
         | Derivation::Literal(_) => None,
     });

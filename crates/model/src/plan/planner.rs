@@ -31,10 +31,13 @@ pub enum Derivation {
     Tree(TaskTreeId, Option<TreeName>),
     /// It is the file or directory with this path in a directory.
     Member(MemberPath),
-    /// It is the text of a name, and a newline.
-    Text(Arc<str>),
-    /// It is a text that the workflow holds.
-    Written(Arc<str>),
+    /// It is a file with this text.
+    Text {
+        /// The whole text.
+        contents: Arc<str>,
+        /// Whether the text depends on names that a sweep binds.
+        is_of_point: bool,
+    },
     /// It is the product of factors.
     Points(SweepId),
     /// It is a file of the task, whose path depends on names that a sweep binds.
@@ -167,11 +170,15 @@ impl Planner {
                 Step::Leaf(Source::Literal(LiteralId::at(self.literals.len() - 1)))
             }
             Node::Bound(name) => {
-                let text = self.texts[name.index()].clone().unwrap_or_default();
-                self.leaf(plan, Derivation::Text(text))
+                let text = self.texts[name.index()].as_deref().unwrap_or_default();
+                let contents = format!("{text}\n").into();
+                self.leaf(plan, Derivation::Text { contents, is_of_point: true })
             }
             Node::Text(text) => {
-                let how = self.bind(task, text, |text| Derivation::Written(text.as_str().into()));
+                let how = self.bind(task, text, |text| Derivation::Text {
+                    contents: text.as_str().into(),
+                    is_of_point: is_open,
+                });
                 self.leaf(plan, how)
             }
             Node::Points(points) => self.leaf(plan, Derivation::Points(*points)),

@@ -510,13 +510,10 @@ impl Comparison<'_> {
         let Source::Derived { value, .. } = source else { return false };
         let Derived { how, from } = plan.value(value);
         match (how, from) {
-            (
-                Derivation::Text(_)
-                | Derivation::File(_)
-                | Derivation::Literal(_)
-                | Derivation::Tree(_, Some(_)),
-                _,
-            ) => true,
+            (Derivation::Text { is_of_point, .. }, _) => *is_of_point,
+            (Derivation::File(_) | Derivation::Literal(_) | Derivation::Tree(_, Some(_)), _) => {
+                true
+            }
             (Derivation::Tree(..), Some(Source::Output { call, .. })) => {
                 plan.call(*call).point.is_some()
             }
@@ -524,7 +521,8 @@ impl Comparison<'_> {
             (Derivation::Member(_), Some(from)) => {
                 self.reads_member_of_point(call) || self.is_of_point(call, *from)
             }
-            _ => false,
+            (Derivation::Tree(..) | Derivation::Member(_), None)
+            | (Derivation::Points(_) | Derivation::Wrong(_), _) => false,
         }
     }
 
