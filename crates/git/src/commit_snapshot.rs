@@ -330,7 +330,7 @@ impl Snapshot {
         file: &PathStep,
         act: impl FnOnce(&gix::Repository) -> GitResult<T>,
     ) -> GitResult<T> {
-        match file.draft().filter(|_| file.is_draft).and_then(Draft::repository) {
+        match file.changes().and_then(Draft::repository) {
             Some(repository) => act(repository),
             None => self.with_repository_of(file.id, act),
         }
@@ -388,14 +388,14 @@ impl Snapshot {
 
     /// The size of a file that differs in a draft, in bytes.
     pub(super) fn draft_size(&self, file: &PathStep) -> Option<u64> {
-        let draft = file.draft().filter(|_| file.is_draft)?;
+        let draft = file.changes()?;
         draft.size(&file.inside()).ok()
     }
 
     /// The id of a tree or blob, which a draft makes.
     pub fn id(&self, path: &TreePath) -> Result<digest::ObjectId, SnapshotError> {
         let step = &path.step;
-        let id = match step.draft().filter(|_| step.is_draft) {
+        let id = match step.changes() {
             None => Ok(step.id),
             Some(draft) => {
                 let recorded = (!step.id.is_null()).then_some((step.id, step.kind));
@@ -425,7 +425,7 @@ impl Snapshot {
 
     /// The contents of a file, or the target of a link.
     pub(super) fn contents(&self, step: &PathStep) -> Result<Vec<u8>, SnapshotError> {
-        let Some(draft) = step.draft().filter(|_| step.is_draft) else {
+        let Some(draft) = step.changes() else {
             return self.blob(step.id).map_err(SnapshotError::Git);
         };
         let contents = draft.contents(&step.inside()).map_err(SnapshotError::Git)?;
@@ -441,7 +441,7 @@ impl Snapshot {
             true => Rc::default(),
             false => self.tree_entries(step.id)?,
         };
-        let entries = match step.draft().filter(|_| step.is_draft) {
+        let entries = match step.changes() {
             None => recorded,
             Some(draft) => {
                 let entries = draft.entries(&step.inside(), &recorded);
@@ -594,6 +594,12 @@ impl PathStep {
     /// The draft of the innermost repository.
     pub(super) fn draft(&self) -> Option<&Draft> {
         self.upwards().find(|step| step.root)?.draft.as_deref()
+    }
+
+    /// The draft in which it differs from the commit. Most steps differ in none, and then nobody looks above: a chain of
+    /// directories would take quadratic time.
+    fn changes(&self) -> Option<&Draft> {
+        if self.is_draft { self.draft() } else { None }
     }
 }
 

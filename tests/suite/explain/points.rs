@@ -57,7 +57,7 @@ fn a_text_with_a_name_of_a_new_point_is_new() {
     let lab = Lab::empty().computation("bytes", "text", "size", "wc -c <\"$1\" >\"$2\"");
     let lab = lab.one_text(&sweep("'1'")).commit().with_storage();
     lab.run("ce-run", &["../storage"]).exit(0);
-    let lab = lab.file("workflow.ce", &sweep("'1' '30'")).commit_again();
+    let lab = lab.one_text(&sweep("'1' '30'")).commit_again();
     let ran = lab.run("ce", &["explain", "--json", "../storage"]).exit(3);
     // The commit is not a child of the first one, so the computation counts as changed, too.
     let told = ran.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
