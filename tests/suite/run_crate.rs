@@ -414,8 +414,8 @@ fn a_crate_with_a_secret_is_made_only_if_the_user_wants_that() {
 fn licence_and_authors_are_asked_for() {
     for (cited, missing) in [
         (None, "neither options nor CITATION.cff at commit "),
-        (Some("license: MIT\n"), "a crate says its authors, "),
-        (Some("authors: [{name: x}]\n"), "a crate says its licence, "),
+        (Some("license: MIT\n"), "give the authors of the crate"),
+        (Some("authors: [{name: x}]\n"), "give the licence of the crate"),
         (Some("license: [MIT\n"), "cannot be understood\n  because: it is not YAML"),
     ] {
         let lab = Lab::task("Inputs: 'x', 'y'\n(add INPUT('x') INPUT('y'))");

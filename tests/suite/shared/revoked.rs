@@ -124,7 +124,7 @@ fn a_storage_remembers_its_own_revocations() {
     // The same outputs are wrong again.
     let mut command = lab.command("ce-run");
     let ran = lab.finish(command.args(["--force", &name, "../alice", "../data/x"])).exit(0);
-    let again = format!("warning: {name} was executed again and has the outputs that are revoked:");
+    let again = format!("warning: {name} was executed again and made the revoked outputs:");
     ran.called(vec!["twice"]).says(&again).says("  try: correct the computation or its inputs");
     // Others are not.
     salt(&lab, "salt\n");

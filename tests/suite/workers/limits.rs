@@ -35,7 +35,7 @@ fn a_call_longer_than_any_worker_fails_after_some_attempts() {
         Ran::new(&lab, output.join().unwrap())
     });
     let ran = ran.exit(1).says("failed: it did not end within ");
-    let ran = ran.says("the time of its worker\n").says("try: a file resources that says how long");
+    let ran = ran.says("the time of its worker\n").says("try: a time limit in a file resources");
     assert!((1..=3).contains(&lab.called().len()), "{}", ran.stderr);
     ran.shows(r#"{"event":"queued""#);
     assert!(lab.is_tidy());

@@ -425,7 +425,7 @@ mod tests {
             ("license: not one", "\"not\" is not in the list"),
             ("authors: [{orcid: x}]", "an author has no name"),
             ("authors: [{name: x, orcid: y}]", "is neither an address"),
-            ("authors: x", "a field is not"),
+            ("authors: x", "a field has an invalid value"),
             ("a: &a [x]\nb: [*a, *a]", "line 2 refers to another part"),
             ("? [a]\n: b", "has a key that is a list or a mapping"),
             ("license: [MIT", ""),
