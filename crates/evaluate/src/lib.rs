@@ -13,7 +13,6 @@ mod computation_directories;
 mod derived_values;
 mod evaluation;
 mod evaluator;
-mod event_loop;
 mod execution;
 mod hint;
 mod launcher;
@@ -27,6 +26,7 @@ mod sweep;
 mod ticket;
 mod value_error;
 mod value_maker;
+mod waiting_calls;
 mod worker;
 mod worker_queue;
 

@@ -15,7 +15,7 @@ use super::audit::{Audit, AuditBudget, AuditMessage, AuditedCall};
 use super::capacity::{Reservation, Reservations, Unsatisfiable};
 use super::{
     CallError, EvaluateError, Evaluator, Event, ExecutionSettings, Exports, ForcedCalls, Policy,
-    event_loop, ticket,
+    ticket, waiting_calls,
 };
 use ce_executor::{
     Completion, Ended, ExecuteError, Executor, GRACE, HostTurn, Invocation, Offer, SandboxError,
@@ -394,7 +394,7 @@ impl<'a> Worker<'a> {
             }
         };
         let evaluator = Evaluator { evaluation: &evaluation, execution, observe };
-        match event_loop::carry_out(&evaluator, NonZeroUsize::MIN) {
+        match waiting_calls::carry_out(&evaluator, NonZeroUsize::MIN) {
             Ok(()) => {}
             Err(EvaluateError::Storage(error)) => {
                 // It may be published, and be lost with the power.

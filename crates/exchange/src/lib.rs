@@ -4,10 +4,9 @@
 //! that they promise. The names of users who executed them are in a ledger beside them, if they want that.
 //! doc/results.md describes it for users.
 
-mod attestation;
-mod beliefs;
-mod copies;
-mod fetch;
+mod acceptance;
+mod attesters;
+mod fetch_outputs;
 mod join;
 mod ledger;
 mod lfs;
@@ -15,6 +14,7 @@ mod pull;
 mod push;
 mod push_selection;
 mod pushed;
+mod remote_copies;
 mod repository;
 mod secrets;
 mod signed_history;
@@ -35,10 +35,9 @@ use serde::ser::SerializeMap;
 
 use crate::repository::FORMAT;
 
-pub use self::attestation::{Agreement, Attestations, Attested, Attester};
-pub use self::beliefs::{RefusedFor, RefusedResult, RemovedFile, RevokedResult};
-pub use self::copies::copies;
-pub use self::fetch::{
+pub use self::acceptance::{RefusedFor, RefusedResult, RemovedFile, RevokedResult};
+pub use self::attesters::{Agreement, Attestations, Attested, Attester};
+pub use self::fetch_outputs::{
     FetchedFiles, can_fetch_files, fetch_files, fetch_outputs, fetch_values, is_fetched_on_demand,
     may_fetch,
 };
@@ -46,6 +45,7 @@ pub use self::ledger::{AuditFinding, LedgerFacts, call_identity, record_audits};
 pub use self::pull::{PullRequest, Pulled, pull};
 pub use self::push::{RevokeRequest, push, revoke};
 pub use self::pushed::{LeftOut, PushRequest, Pushed, PushedLogs, StrangeInbox, Withheld};
+pub use self::remote_copies::copies;
 pub use self::repository::{CrowdedDirectory, ResultsBranch};
 pub use self::secrets::Secrets;
 pub use self::trust::{Distrust, TrustRule, TrustSettings};

@@ -18,8 +18,8 @@ use ce_storage::{
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::attestation::TakenEvidence;
-use crate::beliefs::{Beliefs, RefusedFor, RefusedResult, RemovedFile, RevokedResult};
+use crate::acceptance::{Acceptance, RefusedFor, RefusedResult, RemovedFile, RevokedResult};
+use crate::attesters::TakenEvidence;
 use crate::ledger::counted_with_ledger;
 use crate::lfs::LargeSource;
 use crate::repository::{
@@ -63,11 +63,11 @@ pub fn pull(
     let Some((tip, tree)) = branch.tip.clone().zip(branch.tree(mirror)?) else { return Ok(pulled) };
     // A finder keeps all that it has read until it is dropped.
     let finder = || Finder::new(mirror, Some(tree.clone()));
-    let beliefs = Beliefs::judge(storage, mirror, &mut finder(), &tip.id, &request.trust)?;
-    let candidates = candidates(storage, &mut finder(), request, &beliefs, &mut pulled)?;
+    let acceptance = Acceptance::judge(storage, mirror, &mut finder(), &tip.id, &request.trust)?;
+    let candidates = candidates(storage, &mut finder(), request, &acceptance, &mut pulled)?;
     let mut finder = finder();
-    pulled.removed = beliefs.removed(&mut finder)?;
-    let (evidence, revoked) = beliefs.import(storage, request.dry)?;
+    pulled.removed = acceptance.removed(&mut finder)?;
+    let (evidence, revoked) = acceptance.import(storage, request.dry)?;
     pulled.add(evidence);
     pulled.revoked = revoked;
     progress.begin("pulling results", candidates.len());
@@ -80,7 +80,7 @@ pub fn pull(
             break;
         }
         let wanted = part.len();
-        let new = new_results(part, storage, &mut finder, request, &beliefs, &mut pulled)?;
+        let new = new_results(part, storage, &mut finder, request, &acceptance, &mut pulled)?;
         progress.advance(wanted - new.len());
         if request.dry {
             rehearsal.rehearse(&new, &mut pulled)?;
@@ -88,7 +88,7 @@ pub fn pull(
             publish(storage, mirror, new, &mut large, request, &mut pulled)?;
         }
     }
-    pulled.refused.extend(beliefs.refused());
+    pulled.refused.extend(acceptance.refused());
     if !request.dry {
         storage.flush()?;
         remember(mirror, &tip)?;
@@ -503,14 +503,14 @@ pub(super) fn candidates(
     storage: &Storage,
     finder: &mut Finder<'_>,
     request: &PullRequest,
-    beliefs: &Beliefs<'_>,
+    acceptance: &Acceptance<'_>,
     pulled: &mut Pulled,
 ) -> Result<Vec<PullCandidate>, ResultsError> {
     let marked = Survey::new(storage).marked_away()?;
     let mut candidates = Vec::new();
     let records = finder.records()?;
     request.progress.begin("reading results", records.len());
-    let hash = beliefs.mirror.blob_hash();
+    let hash = acceptance.mirror.blob_hash();
     let is_here = records.par_iter().map(|(path, record)| {
         request.progress.advance(1);
         is_here(storage, path, hash, record)
@@ -538,7 +538,7 @@ pub(super) fn candidates(
             }
         };
         // The files of a result are read only if a trusted signer vouches for it.
-        match beliefs.check_signed(&path, &record) {
+        match acceptance.check_signed(&path, &record) {
             Err(why) if here != HereAs::Away => pulled.refuse(entry.short(), why),
             _ => candidates.push(PullCandidate { entry, record, here }),
         }
@@ -570,10 +570,10 @@ fn new_results(
     storage: &Storage,
     finder: &mut Finder<'_>,
     request: &PullRequest,
-    beliefs: &Beliefs<'_>,
+    acceptance: &Acceptance<'_>,
     pulled: &mut Pulled,
 ) -> Result<Vec<NewResult>, ResultsError> {
-    let mirror = beliefs.mirror;
+    let mirror = acceptance.mirror;
     let ids: Vec<ObjectId> = candidates.iter().map(|it| it.record.clone()).collect();
     mirror.fetch_files(&ids)?;
     let mut new = Vec::with_capacity(candidates.len());
@@ -591,7 +591,7 @@ fn new_results(
             continue;
         }
         if here == HereAs::Absent
-            && let Err(why) = beliefs.check(&entry, &record)
+            && let Err(why) = acceptance.check(&entry, &record)
         {
             pulled.refuse(entry.short(), why);
             continue;
@@ -604,7 +604,7 @@ fn new_results(
                 if is_job {
                     files.extend(own_outputs(finder, &entry, &record, request.limits())?);
                 }
-                let log = log(finder, beliefs, &entry, pulled)?;
+                let log = log(finder, acceptance, &entry, pulled)?;
                 new.push(NewResult { entry, record, files, log, is_away: false });
             }
             Err(why) if may_be_away(finder, &entry, &why)? => {
@@ -642,13 +642,13 @@ fn own_outputs(
 /// The log of a call in the repository, if a trusted signer vouches for it.
 fn log(
     finder: &mut Finder<'_>,
-    beliefs: &Beliefs<'_>,
+    acceptance: &Acceptance<'_>,
     entry: &Entry,
     pulled: &mut Pulled,
 ) -> Result<Option<ObjectId>, MirrorError> {
     let Entry::Call(name) = entry else { return Ok(None) };
     let Some(log) = finder.file(&name.log())? else { return Ok(None) };
-    match beliefs.check_signed(&name.log(), &log) {
+    match acceptance.check_signed(&name.log(), &log) {
         Ok(()) => Ok(Some(log)),
         Err(why) => {
             pulled.refuse(name.log(), why);

@@ -5,7 +5,7 @@
 //! node, and a link may not lead out of the repository. Does not know the storage.
 
 mod bind;
-mod check;
+mod checked_workflow;
 mod checkout;
 mod computations;
 mod nodes;
@@ -52,7 +52,7 @@ use ce_model::task::{
 };
 use ce_model::text_file::TextError;
 
-use self::check::{LoadedWorkflow, WorkflowCheck};
+use self::checked_workflow::{LoadedWorkflow, WorkflowCheck};
 use self::checkout::Checkout;
 use self::computations::{Description, Library, SharedLines};
 use self::nodes::NodeMaker;

@@ -10,7 +10,7 @@ use ce_storage::{
 };
 use serde::Serialize;
 
-use crate::attestation::{Attested, Evidence, TakenEvidence};
+use crate::attesters::{Attested, Evidence, TakenEvidence};
 use crate::join::read_revocation;
 use crate::ledger::call_identity;
 use crate::repository::{Finder, REVOKED};
@@ -19,7 +19,7 @@ use crate::{ResultsError, in_words};
 
 /// The judgement on the results of a repository.
 #[derive(Debug)]
-pub(super) struct Beliefs<'a> {
+pub(super) struct Acceptance<'a> {
     pub(super) mirror: &'a Mirror,
     trust: Trust,
     evidence: Evidence,
@@ -30,7 +30,7 @@ pub(super) struct Beliefs<'a> {
     required: usize,
 }
 
-impl<'a> Beliefs<'a> {
+impl<'a> Acceptance<'a> {
     /// Judges the results of a tip, which the finder finds. Results that are revoked in the storage count as revoked,
     /// too.
     pub(super) fn judge(
