@@ -201,7 +201,10 @@ mod tests {
             attempts.retry(&|| false, |error: &io::Error| Some(error), start).unwrap();
             let notice = attempts.notice();
             assert_eq!(notice.is_some(), is_told, "{failures}");
-            assert!(notice.is_none_or(|it| it.contains("the run tries again: it was killed by signal 9")));
+            assert!(
+                notice
+                    .is_none_or(|it| it.contains("the run tries again: it was killed by signal 9"))
+            );
             assert_eq!(attempts.notice(), None, "it is said once");
         }
     }
