@@ -196,7 +196,7 @@ impl NodeKind {
 
     /// Whether a file or directory of this name may stand beside its file `kind`, other than those that all nodes have.
     pub fn has_file(self, name: &str) -> bool {
-        self.form().files.concat().contains(&name)
+        self.form().files.iter().any(|names| names.contains(&name))
     }
 
     /// The names of its inputs, in order. Those of a computation are its own; those of `ALL` are the names of what it reads.
