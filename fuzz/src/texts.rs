@@ -50,6 +50,14 @@ pub fn check_workflow(source: &str) {
     let again = parse(&once).unwrap();
     assert_eq!(printed(&again.text), once);
     assert_eq!(again.text.inputs, parsed.text.inputs);
+    assert_eq!(again.text.computations.len(), parsed.text.computations.len());
+    for (computation, again) in parsed.text.computations.iter().zip(&again.text.computations) {
+        let file = computation.file();
+        assert_eq!(file.contents, again.file().contents);
+        assert_eq!(file.lines.len(), file.contents.lines().count());
+        assert!(file.lines.iter().all(|line| (1..=ends).contains(line)));
+        Declaration::parse(file.contents.as_bytes()).unwrap();
+    }
     assert_eq!(needed(&again.text.expression), needed(&parsed.text.expression));
 }
 

@@ -24,6 +24,7 @@ use ce_model::task::Task;
 use ce_report::{self as report, say};
 use ce_task::edit::{self, Force, WorkflowForm};
 use ce_task::load::{Uncommitted, Warning, WarningKind};
+use ce_task::programs::{CheckedPrograms, check_programs};
 
 /// Make a task: a Git repository with a workflow and, if wanted, a first computation
 #[derive(Debug, Parser)]
@@ -97,6 +98,10 @@ pub(super) struct Check {
     #[arg(long)]
     json: bool,
 
+    /// Let bash, sh and python3 read the programs of the computations, which are not executed
+    #[arg(long)]
+    programs: bool,
+
     #[command(flatten)]
     task: TaskDir,
 }
@@ -127,6 +132,7 @@ impl Tool for Check {
                 ),
             );
         }
+        let programs = self.programs.then(|| check_programs(&self.task.task, &task)).transpose()?;
         let plan = Plan::new(&task);
         let told: BTreeSet<PathBuf> = empty_sweeps(&task, &plan).collect();
         expand_own_sheets(&Trees::new(&self.task.task), &task, &plan)?;
@@ -156,6 +162,14 @@ impl Tool for Check {
             counted(plan.outputs().len(), "output"),
         ]);
         writeln!(out, "{name} at {commit}: {}", count.join(", ")).map_err(OutputError)?;
+        if let Some(CheckedPrograms { readable, untried }) = programs {
+            let untried = match &untried[..] {
+                [] => String::new(),
+                names => format!("; not tried: {}", names.join(", ")),
+            };
+            let count = counted(readable, "program");
+            writeln!(out, "{count} can be read{untried}").map_err(OutputError)?;
+        }
         Ok(Exit::Done)
     }
 }

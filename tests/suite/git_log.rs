@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use compeval::digest::ObjectId;
-use compeval::git::{LineCounts, Trees};
+use compeval::git::{Code, LineCounts, Trees};
 
 use crate::generator::Random;
 
@@ -95,7 +95,8 @@ fn a_commit_that_is_not_there_has_no_log() {
     let trees = Trees::new(dir.path());
     assert_eq!(trees.log(Path::new(""), [&gone, &there], 5).unwrap(), None);
     assert_eq!(trees.log(Path::new(""), [&there, &gone], 5).unwrap(), None);
-    assert_eq!(trees.diff([&there, &gone]).unwrap(), None);
+    let codes = [&there, &gone].map(|tree| Code { commit: &there, tree });
+    assert_eq!(trees.diff(codes).unwrap(), None);
 }
 
 #[test]
@@ -126,7 +127,8 @@ fn changed_files_agree_with_git() {
         let options = ["diff", "--numstat", "--no-renames", "--minimal"];
         let arguments = [&options[..], &[pair[0].full(), pair[1].full()]].concat();
         let expected = git(dir.path(), &arguments, "");
-        let changes = trees.diff([&pair[0], &pair[1]]).unwrap().unwrap();
+        let codes = [&pair[0], &pair[1]].map(|tree| Code { commit: tree, tree });
+        let changes = trees.diff(codes).unwrap().unwrap();
         let line = |it: &compeval::git::FileChange| match it.lines {
             Some(LineCounts { inserted, deleted }) => {
                 format!("{inserted}\t{deleted}\t{}\n", it.path.display())

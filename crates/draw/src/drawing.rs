@@ -352,6 +352,7 @@ mod tests {
             trees: Vec::new(),
             bound: Vec::new(),
             sweeps: Vec::new(),
+            text_computations: vec![],
             resources: Default::default(),
             computations: vec![
                 computation("divmod", &["dividend", "divisor"], &["quotient", "remainder"]),

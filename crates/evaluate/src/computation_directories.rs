@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::CallError;
 use super::ValueError;
-use super::value_maker::{each_file, write};
+use super::value_maker::{FileTeller, each_file, write};
 use ce_executor::VerifiedPath;
 use ce_files::manifest::Scan;
 use ce_git::{Trees, files_in, is_in, tree_in};
@@ -215,11 +215,10 @@ impl<'a> Exports<'a> {
 
     /// A directory that only this run uses.
     fn private(&self, computation: &Computation) -> Result<VerifiedPath, CallError> {
-        let Computation { name, tree, .. } = computation;
         let exported = self.trees.is_none().then(|| self.shared(computation)).transpose()?;
-        let new = self.storage.trees().create_private(name.as_str())?;
+        let new = self.storage.trees().create_private(computation.name.as_str())?;
         match exported {
-            None => self.with_trees(computation, |trees| fill(&new, trees, tree))?,
+            None => self.with_trees(computation, |trees| fill(&new, trees, computation))?,
             Some(exported) => {
                 let files = files_in(&exported.path).map_err(CallError::Tree)?;
                 files.into_iter().try_for_each(|file| write(&new, file, &NEVER))?;
@@ -244,7 +243,7 @@ impl<'a> Exports<'a> {
                 return Err(StorageError::Changed(path).into());
             }
             let new = self.storage.trees().create()?;
-            self.with_trees(computation, |trees| fill(&new, trees, tree))?;
+            self.with_trees(computation, |trees| fill(&new, trees, computation))?;
             let id = new.id()?;
             let first = if found.is_some() { new.replace(tree)? } else { new.publish(tree)? };
             // The directory of a run that was faster is hashed like any other.
@@ -260,7 +259,7 @@ impl<'a> Exports<'a> {
         let tree = &computation.tree;
         if self.trees.is_some() {
             return self.with_trees(computation, |trees| {
-                trees.are_in(&open.path(), tree).map_err(CallError::Tree)
+                trees.are_in(&open.path(), computation.into()).map_err(CallError::Tree)
             });
         }
         let standing = lock(&self.standing).get(tree).unwrap_or(tree).clone();
@@ -273,11 +272,7 @@ impl<'a> Exports<'a> {
         computation: &Computation,
         act: impl FnOnce(&Trees) -> Result<T, CallError>,
     ) -> Result<T, CallError> {
-        // A checked-out directory may be in a repository that the task's repository does not know.
-        let own = computation.checked_out.as_deref().map(|directory| match computation.dirty {
-            true => Trees::as_it_stands(directory, &computation.tree),
-            false => Trees::new(directory),
-        });
+        let own = Trees::checked_out(computation);
         match own.as_ref().or(self.trees) {
             Some(trees) => act(trees),
             None => Err(CallError::Tree("it is in no repository here".into())),
@@ -293,9 +288,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Fills a new directory with the files of a tree.
-fn fill(new: &NewTree<'_>, trees: &Trees, tree: &ObjectId) -> Result<(), CallError> {
-    each_file(trees, tree, &|file| write(new, file, &NEVER)).map_err(|error| match error {
+/// Fills a new directory with the files of a computation.
+fn fill(new: &NewTree<'_>, trees: &Trees, computation: &Computation) -> Result<(), CallError> {
+    let files = |tell: &FileTeller<'_>| trees.code_files(computation.into(), tell);
+    each_file(files, &|file| write(new, file, &NEVER)).map_err(|error| match error {
         ValueError::Storage(error) => error.into(),
         // The error's own text is advice, too.
         ValueError::Git(source) => CallError::Tree(source),

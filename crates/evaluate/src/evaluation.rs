@@ -702,6 +702,7 @@ mod tests {
             sweeps: vec![],
             resources: Default::default(),
             computations: vec![],
+            text_computations: vec![],
             workflow: builder.finish(root),
             definitions: Default::default(),
         };

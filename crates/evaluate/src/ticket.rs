@@ -148,6 +148,7 @@ fn task(ticket: &Ticket) -> Result<Task, NameError> {
         trees: Vec::new(),
         bound: Vec::new(),
         sweeps: Vec::new(),
+        text_computations: Vec::new(),
         computations: vec![Computation {
             name: ticket.computation.clone(),
             commit: ticket.commit.clone(),

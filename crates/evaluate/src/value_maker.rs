@@ -14,7 +14,7 @@ use super::derived_values::DerivedValue;
 use super::{Evaluation, TreeValues, ValueError};
 use ce_files::cache::Cache;
 use ce_files::manifest::{EntryKind, Manifest, ManifestEntry};
-use ce_git::{LfsFile, SourceError, SourceRepository, TreeFile, TreeFileKind, Trees};
+use ce_git::{GitResult, LfsFile, SourceError, SourceRepository, TreeFile, TreeFileKind, Trees};
 use ce_model::digest::{Blake3, Digest, ObjectId, ObjectIdError};
 use ce_model::name::{MemberPath, TreeName};
 use ce_model::plan::{Derivation, Derived, DerivedId, Source};
@@ -401,14 +401,16 @@ pub(super) fn write(
     }
 }
 
-/// Passes all files of a tree to a function, in any order, from several threads.
+/// A function that is told the files of a tree, by several threads.
+pub(super) type FileTeller<'a> = dyn Fn(TreeFile) -> io::Result<()> + Sync + 'a;
+
+/// Passes all files that `files` tells to a function, in any order, from several threads.
 pub(super) fn each_file(
-    trees: &Trees,
-    tree: &ObjectId,
+    files: impl FnOnce(&FileTeller<'_>) -> GitResult<()>,
     act: &(dyn Fn(TreeFile) -> Result<(), StorageError> + Sync),
 ) -> Result<(), ValueError> {
     let failed = Mutex::new(None);
-    let passed = trees.files(tree, &|file| {
+    let passed = files(&|file| {
         act(file).map_err(|error| {
             *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
             io::ErrorKind::Other.into()
@@ -435,7 +437,7 @@ pub fn export_tree(
     act: &(dyn Fn(TreeFile) -> Result<(), StorageError> + Sync),
 ) -> Result<Manifest, ValueError> {
     let entries = Mutex::new(Vec::new());
-    each_file(trees, tree, &|mut file| {
+    each_file(|tell| trees.files(tree, tell), &|mut file| {
         let mut entry = entry(&file);
         if let (Some((digest, object)), &mut EntryKind::File { ref mut contents, executable }) =
             (objects.get(&file.path), &mut entry.kind)

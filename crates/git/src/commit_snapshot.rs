@@ -17,7 +17,9 @@ use gix::objs::tree::EntryKind;
 use super::attributes::CommitAttributes;
 use super::draft::{self, Draft, NestedDraft, TreeEntry};
 use super::errors::SnapshotError;
-use super::submodules::{self, Repositories, tree_of};
+use super::objects::{self, tree_of};
+use super::submodules::Repositories;
+use super::text_computations;
 use super::{GitResult, from, object_id, revision, top};
 use ce_model::digest;
 
@@ -405,6 +407,16 @@ impl Snapshot {
         id.and_then(object_id).map_err(SnapshotError::Git)
     }
 
+    /// The id that a file has if its repository has these contents of it.
+    pub fn id_of_contents(
+        &self,
+        file: &TreePath,
+        contents: &str,
+    ) -> Result<digest::ObjectId, SnapshotError> {
+        let id = text_computations::id_of(contents, file.step.commit.kind());
+        id.and_then(object_id).map_err(SnapshotError::Git)
+    }
+
     /// The repository of a tree or blob whose id was asked for, and the repositories in its work tree that have parts
     /// of it.
     pub(super) fn repositories_of(&self, path: &TreePath) -> GitResult<Repositories> {
@@ -471,7 +483,7 @@ impl Snapshot {
         if let Some(word) = self.words.borrow().get(&id) {
             return Ok(word.clone());
         }
-        let contents = self.with_repository_of(id, |it| submodules::blob(it, id))?;
+        let contents = self.with_repository_of(id, |it| objects::blob(it, id))?;
         if contents.len() <= WORD {
             self.words.borrow_mut().insert(id, contents.clone());
         }

@@ -23,8 +23,8 @@ use gix::{ObjectId, Repository};
 
 use super::GitResult;
 use super::attributes::unsupported;
+use super::objects::{blob, object, tree_of};
 use super::opening::{NoRepository, is_repository, own_index};
-use super::submodules::{blob, object, tree_of};
 use super::uncommitted_changes::{Changes, changes};
 
 /// A work tree as it stands. Each file is read once, so all statements about it are about the same bytes.

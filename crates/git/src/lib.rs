@@ -15,12 +15,14 @@ mod history;
 mod lfs;
 mod lfs_files;
 mod mirror;
+mod objects;
 mod opening;
 mod pack_writer;
 mod reachability;
 mod revision;
 mod source_repository;
 mod submodules;
+mod text_computations;
 mod trees;
 mod uncommitted_changes;
 mod url;
@@ -45,6 +47,7 @@ pub use self::lfs_files::{AbsentLfsObject, LfsFile};
 pub use self::mirror::{
     CommitSignature, Mirror, MirrorCommit, MirrorError, RefUpdate, RemoteRef, SignatureKind,
 };
+pub use self::objects::AbsentObject;
 use self::opening::open;
 pub use self::pack_writer::{
     BlobHash, MirrorEntry, MirrorKind, NewCommit, PackWriter, UnwrittenTree,
@@ -52,10 +55,10 @@ pub use self::pack_writer::{
 pub use self::reachability::{ReachError, ReachableSet, UnreadableWorkflow};
 pub use self::revision::references;
 pub use self::source_repository::{SourceError, SourceRepositories, SourceRepository};
-pub use self::submodules::AbsentObject;
+pub use self::text_computations::is_text_name;
 pub use self::trees::{
-    Changed, FileChange, LineCounts, NotCloned, TreeFile, TreeFileKind, Trees, files_in, is_in,
-    tree_in,
+    Changed, Code, FileChange, LineCounts, NotCloned, TreeFile, TreeFileKind, Trees, files_in,
+    is_in, tree_in,
 };
 pub use self::uncommitted_changes::{Changes, Filtered, unignored};
 pub use self::workflow_use::OpenInputs;

@@ -20,7 +20,9 @@ use super::{GitResult, from, object_id};
 use crate::commit_snapshot::Snapshot;
 use crate::errors::{SnapshotError, UnreadableRepository, border};
 use crate::lfs::LfsPointer;
-use crate::submodules::{self, Repositories, object, tree_of};
+use crate::objects::{self, object, tree_of};
+use crate::submodules::Repositories;
+use crate::text_computations;
 use crate::workflow_use::{self, OpenInputs, WorkflowUse, WorkflowUses, is_factors};
 use ce_model::digest::{self, Digest};
 use ce_model::exit::Explain;
@@ -38,6 +40,8 @@ pub struct ReachableSet {
     commits: HashSet<digest::ObjectId>,
     trees: HashSet<ObjectId>,
     blobs: HashSet<ObjectId>,
+    /// The files of computations in texts, which are blobs of no repository.
+    text_computations: HashSet<ObjectId>,
     uses: WorkflowUses,
     /// Words of workflows that cannot be read.
     words: HashSet<Box<str>>,
@@ -145,7 +149,8 @@ impl ReachableSet {
 
     /// Whether a reachable commit has the tree or blob of a computation.
     pub fn has_version(&self, tree: &digest::ObjectId) -> bool {
-        from(tree).is_ok_and(|id| self.trees.contains(&id) || self.blobs.contains(&id))
+        let known = [&self.trees, &self.blobs, &self.text_computations];
+        from(tree).is_ok_and(|id| known.iter().any(|known| known.contains(&id)))
     }
 
     /// Where the inputs of a computation may come from; `None` if no reachable workflow calls it.
@@ -207,7 +212,7 @@ impl ReachableSet {
             let Some(repository) = repositories.repository_of(*id)? else { continue };
             let size = repository.find_header(*id)?.size();
             if sizes.contains(&size) || POINTER_SIZES.contains(&size) {
-                tell(&submodules::blob(repository, *id)?);
+                tell(&objects::blob(repository, *id)?);
             }
         }
         Ok(())
@@ -381,7 +386,7 @@ impl<'a> Walk<'a> {
             && let Some(contents) =
                 self.read(task, repository, text, || place().join(WORKFLOW_TEXT))?
         {
-            if let Err(fault) = self.add_text(&contents) {
+            if let Err(fault) = self.add_text(&contents, repository.object_hash()) {
                 self.give_up(place().join(WORKFLOW_TEXT), fault, &contents);
             }
             if let NodeFile::Blob(id) = text {
@@ -451,11 +456,15 @@ impl<'a> Walk<'a> {
     /// # Errors
     ///
     /// Fails with its fault.
-    fn add_text(&mut self, contents: &[u8]) -> Result<(), String> {
+    fn add_text(&mut self, contents: &[u8], hash: gix::hash::Kind) -> Result<(), String> {
         let text = std::str::from_utf8(contents)
             .map_err(|error| Mistake::not_text(contents, error.valid_up_to()).to_string())?;
         let parsed = parse(text).map_err(|mistake| mistake.to_string())?;
         self.reach.uses.add_parsed(&parsed);
+        for computation in &parsed.text.computations {
+            let id = text_computations::id_of(&computation.file().contents, hash);
+            self.reach.text_computations.insert(id.map_err(|error| error.to_string())?);
+        }
         Ok(())
     }
 
@@ -474,7 +483,7 @@ impl<'a> Walk<'a> {
         place: impl FnOnce() -> PathBuf,
     ) -> GitResult<Option<Vec<u8>>> {
         match file {
-            NodeFile::Blob(id) => submodules::blob(repository, id).map(Some),
+            NodeFile::Blob(id) => objects::blob(repository, id).map(Some),
             NodeFile::Link => self.follow(task, &place()),
         }
     }

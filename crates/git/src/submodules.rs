@@ -1,16 +1,16 @@
 //! A repository and its cloned submodules, at any depth.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use gix::index::entry::Mode;
-use gix::objs::Kind;
 use gix::{ObjectId, Repository};
 
+use crate::objects::AbsentObject;
 use crate::opening::{NoRepository, is_repository, open, open_submodule, own_index};
-use crate::{GitResult, to_path};
+use crate::{GitResult, text_computations, to_path};
 
 /// A repository with its submodules, which are opened when one is asked for.
 #[derive(Clone, Debug)]
@@ -19,6 +19,10 @@ pub(super) struct Repositories {
     /// Repositories in its work tree that are not submodules.
     nested: Vec<Repository>,
     submodules: OnceCell<Vec<Repository>>,
+    /// A copy of the repository that keeps the files of computations in texts in memory.
+    texts: OnceCell<Repository>,
+    /// The commits whose texts were read.
+    read: RefCell<HashSet<ObjectId>>,
 }
 
 impl Repositories {
@@ -32,7 +36,8 @@ impl Repositories {
 
     /// A repository that was opened before, and some in its work tree.
     pub(super) fn from_open(task: Repository, nested: Vec<Repository>) -> Self {
-        Self { task, nested, submodules: OnceCell::new() }
+        let (submodules, texts) = (OnceCell::new(), OnceCell::new());
+        Self { task, nested, submodules, texts, read: RefCell::default() }
     }
 
     /// The submodules that are cloned.
@@ -46,11 +51,36 @@ impl Repositories {
 
     /// The repository that has an object, if any.
     pub(super) fn repository_of(&self, id: ObjectId) -> GitResult<Option<&Repository>> {
-        let known = [&self.task].into_iter().chain(&self.nested);
-        if let Some(found) = known.into_iter().find(|repository| repository.has_object(id)) {
+        if let Some(found) = self.opened().find(|repository| repository.has_object(id)) {
             return Ok(Some(found));
         }
         Ok(self.submodules()?.iter().find(|repository| repository.has_object(id)))
+    }
+
+    /// The repositories that need not be looked for.
+    fn opened(&self) -> impl Iterator<Item = &Repository> {
+        [&self.task].into_iter().chain(&self.nested).chain(self.texts.get())
+    }
+
+    /// Makes the code of a computation known, given by a commit that has it and by its tree or blob. A computation that stands in a text is
+    /// the only one that no repository has.
+    pub(super) fn find_code(&self, commit: ObjectId, id: ObjectId) -> GitResult<()> {
+        if self.opened().any(|repository| repository.has_object(id))
+            || self.read.borrow().contains(&commit)
+        {
+            return Ok(());
+        }
+        let Some(repository) = self.repository_of(commit)? else { return Ok(()) };
+        let files = text_computations::files_at(repository, commit)?;
+        self.keep(&files)?;
+        self.read.borrow_mut().insert(commit);
+        Ok(())
+    }
+
+    /// Keeps files in memory.
+    pub(super) fn keep(&self, files: &[String]) -> GitResult<()> {
+        let texts = self.texts.get_or_init(|| self.task.clone().with_object_memory());
+        files.iter().try_for_each(|file| Ok(texts.write_blob(file).map(drop)?))
     }
 
     /// The repository that has an object. Fails if no repository has it.
@@ -66,56 +96,6 @@ impl Repositories {
         }
     }
 }
-
-/// Reads an object of a repository, and verifies its hash: an object with another id is damaged, or
-/// was overwritten.
-pub(super) fn object(repository: &Repository, id: ObjectId) -> GitResult<gix::Object<'_>> {
-    let damaged = |why: String| {
-        let repository = repository.git_dir().to_owned();
-        Damaged { id, repository, why }
-    };
-    let object = repository.try_find_object(id).map_err(|error| damaged(error.to_string()))?;
-    let object = object.ok_or(AbsentObject(id))?;
-    let found = gix::objs::compute_hash(id.kind(), object.kind, &object.data)?;
-    if found != id {
-        return Err(damaged(format!("its contents have the id {found}")).into());
-    }
-    Ok(object)
-}
-
-/// The tree of a commit.
-pub(super) fn tree_of(repository: &Repository, commit: ObjectId) -> GitResult<ObjectId> {
-    Ok(object(repository, commit)?.try_into_commit()?.tree_id()?.detach())
-}
-
-/// The contents of a blob.
-pub(super) fn blob(repository: &Repository, id: ObjectId) -> GitResult<Vec<u8>> {
-    match object(repository, id)? {
-        blob if blob.kind == Kind::Blob => Ok(blob.detach().data),
-        other => Err(format!("the object {id} is a {}, not a blob", other.kind).into()),
-    }
-}
-
-/// An object that is not what its id says.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "the object {id} in {} is damaged: {why}. git fsck lists all damaged objects, and git fetch \
-     --refetch gets them again",
-    repository.display()
-)]
-struct Damaged {
-    id: ObjectId,
-    repository: PathBuf,
-    why: String,
-}
-
-/// An object that no repository has.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "the object {0} is missing: git fetch --refetch --no-filter gets those that a partial clone has left out, and \
-     git fsck lists others"
-)]
-pub struct AbsentObject(ObjectId);
 
 /// Returns the submodules in `modules/`, even if they are not recorded now, and submodules that are checked out with
 /// their own repository.

@@ -15,18 +15,21 @@ use gix::ObjectId;
 use gix::bstr::ByteSlice;
 use gix::diff::blob::{Algorithm, Diff, InternedInput};
 use gix::objs::tree::{Editor, EntryKind};
-use gix::objs::{Kind, Tree, WriteTo};
+use gix::objs::{Kind as ObjectKind, Tree, WriteTo};
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
 use super::{GitResult, from, object_id};
-use crate::commit_snapshot::{Snapshot, TreePath};
+use crate::commit_snapshot::{Kind, Snapshot, TreePath};
 use crate::errors::SnapshotError;
 use crate::head::Heads;
 use crate::lfs_files::LfsFile;
-use crate::submodules::{self, Repositories, object, tree_of};
+use crate::objects::{self, object, tree_of};
+use crate::submodules::Repositories;
+use crate::text_computations;
 use ce_model::declaration::Declaration;
 use ce_model::digest;
+use ce_model::task::Computation;
 
 /// The repository of a task and its submodules, to be asked by several threads.
 ///
@@ -37,6 +40,20 @@ pub struct Trees {
     /// The tree that the directory must have as it stands, or the blob of the file, if that is wanted, too.
     draft: Option<digest::ObjectId>,
     repositories: Mutex<Option<Repositories>>,
+}
+
+/// The code of a computation: a commit that has it, and the tree of its directory, or the blob of its file. The file of a computation that
+/// stands in a text is a blob of no repository.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Code<'a> {
+    pub commit: &'a digest::ObjectId,
+    pub tree: &'a digest::ObjectId,
+}
+
+impl<'a> From<&'a Computation> for Code<'a> {
+    fn from(computation: &'a Computation) -> Self {
+        Self { commit: &computation.commit, tree: &computation.tree }
+    }
 }
 
 /// A file of a tree.
@@ -94,10 +111,20 @@ impl Trees {
     /// The tree of a directory in the work tree, which must be this tree, and the files in it that Git LFS keeps elsewhere.
     pub fn of_draft(dir: &Path, tree: &digest::ObjectId) -> GitResult<(Self, Vec<LfsFile>)> {
         let snapshot = Heads::default().draft_snapshot(dir)?;
-        let place = draft(&snapshot, dir, tree)?;
-        let repositories = Mutex::new(Some(snapshot.repositories_of(&place)?));
+        let (place, repositories) = draft(&snapshot, dir, tree)?;
+        let repositories = Mutex::new(Some(repositories));
         let trees = Self { draft: Some(tree.clone()), dir: dir.to_owned(), repositories };
         Ok((trees, snapshot.lfs_files(&place)?))
+    }
+
+    /// The trees that a computation must be taken from, if it is checked out: one with uncommitted changes, or one in a repository that the
+    /// task's does not know.
+    pub fn checked_out(computation: &Computation) -> Option<Self> {
+        let place = computation.checked_out.as_deref()?;
+        Some(match computation.dirty {
+            true => Self::as_it_stands(place, &computation.tree),
+            false => Self::new(place),
+        })
     }
 
     /// The directory that they were given by.
@@ -166,12 +193,22 @@ impl Trees {
         self.with(|repositories| blob(repositories, from(id)?))
     }
 
-    /// Whether a tree has a file of this name at its top. A computation in one file has the files that it declares.
-    pub fn has_file(&self, tree: &digest::ObjectId, name: &str) -> GitResult<bool> {
-        if let Some(declaration) = self.declaration(tree)? {
+    /// Passes all files of a computation to a function, as [`files`](Self::files) does.
+    pub fn code_files(
+        &self,
+        code: Code<'_>,
+        tell: &(dyn Fn(TreeFile) -> io::Result<()> + Sync),
+    ) -> GitResult<()> {
+        self.find_code(code)?;
+        self.files(code.tree, tell)
+    }
+
+    /// Whether the directory of a computation has a file of this name at its top. One in one file has the files that it declares.
+    pub fn has_file(&self, code: Code<'_>, name: &str) -> GitResult<bool> {
+        if let Some(declaration) = self.declaration(code)? {
             return Ok(declaration.file(name).is_some());
         }
-        let id = from(tree)?;
+        let id = from(code.tree)?;
         self.with(|repositories| {
             let found = object(repositories.required_repository_of(id)?, id)?.try_into_tree()?;
             let entry = found.find_entry(name);
@@ -179,22 +216,32 @@ impl Trees {
         })
     }
 
-    /// Returns the declaration of a computation in one file, given by its blob; `None` for a tree.
-    pub fn declaration(&self, tree: &digest::ObjectId) -> GitResult<Option<Declaration>> {
-        let id = from(tree)?;
+    /// Returns the declaration of a computation in one file; `None` for a directory.
+    pub fn declaration(&self, code: Code<'_>) -> GitResult<Option<Declaration>> {
+        self.find_code(code)?;
+        let id = from(code.tree)?;
         self.with(|repositories| {
             let found = object(repositories.required_repository_of(id)?, id)?;
-            let is_file = found.kind == Kind::Blob;
+            let is_file = found.kind == ObjectKind::Blob;
             Ok(is_file.then(|| Declaration::parse(&found.data).unwrap_or_default()))
         })
     }
 
-    /// Whether a directory has exactly the files of a tree.
-    pub fn are_in(&self, dir: &Path, tree: &digest::ObjectId) -> GitResult<bool> {
-        let id = from(tree)?;
+    /// Whether a directory has exactly the files of a computation.
+    pub fn are_in(&self, dir: &Path, code: Code<'_>) -> GitResult<bool> {
+        let id = from(code.tree)?;
         let Some(found) = entries_in(dir, id.kind())? else { return Ok(false) };
         // Each submodule is a directory, and the tree has its commit.
-        Ok(id_of(&found, id.kind())? == id || found == self.with(|it| listing(it, tree))?)
+        if found == file_alone(id) || id_of(&found, id.kind())? == id {
+            return Ok(true);
+        }
+        self.find_code(code)?;
+        Ok(found == self.with(|it| listing(it, code.tree))?)
+    }
+
+    /// Lets the repositories have the code of a computation, wherever it stands.
+    fn find_code(&self, code: Code<'_>) -> GitResult<()> {
+        self.with(|repositories| repositories.find_code(from(code.commit)?, from(code.tree)?))
     }
 
     /// Does something with the repositories, which are opened at the first time.
@@ -209,21 +256,38 @@ impl Trees {
     fn open(&self) -> GitResult<Repositories> {
         let Some(tree) = &self.draft else { return Repositories::open(&self.dir) };
         let snapshot = Heads::default().draft_within(&self.dir, &self.dir)?;
-        snapshot.repositories_of(&draft(&snapshot, &self.dir, tree)?)
+        Ok(draft(&snapshot, &self.dir, tree)?.1)
     }
 }
 
-/// The path of a directory or file in a draft. It must have this tree or blob.
-fn draft(snapshot: &Snapshot, dir: &Path, tree: &digest::ObjectId) -> GitResult<TreePath> {
+/// The path of a directory or file in a draft, and its repositories. It must have this tree or blob, or be a text with a computation that has
+/// this blob.
+fn draft(
+    snapshot: &Snapshot,
+    dir: &Path,
+    tree: &digest::ObjectId,
+) -> GitResult<(TreePath, Repositories)> {
     let changed = || Changed(dir.to_owned());
     let place = match snapshot.find(Path::new("")) {
         Err(SnapshotError::Missing | SnapshotError::NotADirectory) => return Err(changed().into()),
         place => place?,
     };
-    if snapshot.id(&place)? != *tree {
+    if snapshot.id(&place)? == *tree {
+        let repositories = snapshot.repositories_of(&place)?;
+        return Ok((place, repositories));
+    }
+    if place.kind() == Kind::Directory {
         return Err(changed().into());
     }
-    Ok(place)
+    let (files, id) = (text_computations::files(&snapshot.read(&place)?), from(tree)?);
+    for file in files {
+        if text_computations::id_of(&file, id.kind())? == id {
+            let repositories = snapshot.repositories_of(&place)?;
+            repositories.keep(&[file])?;
+            return Ok((place, repositories));
+        }
+    }
+    Err(changed().into())
 }
 
 /// The number of files that a thread reads before it looks for more.
@@ -311,7 +375,7 @@ fn entries_in(
             } else {
                 (EntryKind::Blob, fs::read(&path)?)
             };
-            let id = gix::objs::compute_hash(hash, Kind::Blob, &contents)?;
+            let id = gix::objs::compute_hash(hash, ObjectKind::Blob, &contents)?;
             found.insert(path.strip_prefix(dir)?.to_owned(), (kind, id));
         }
     }
@@ -327,7 +391,7 @@ fn id_of(files: &BTreeMap<PathBuf, FileEntry>, hash: gix::hash::Kind) -> GitResu
     editor.write(|tree| {
         let mut data = Vec::new();
         tree.write_to(&mut data)?;
-        Ok(gix::objs::compute_hash(hash, Kind::Tree, &data)?)
+        Ok(gix::objs::compute_hash(hash, ObjectKind::Tree, &data)?)
     })
 }
 
@@ -355,7 +419,7 @@ fn listing(
     while let Some((dir, id)) = trees.pop() {
         let repository = repositories.required_repository_of(id)?;
         let found = object(repository, id)?;
-        if dir.as_os_str().is_empty() && found.kind == Kind::Blob {
+        if dir.as_os_str().is_empty() && found.kind == ObjectKind::Blob {
             return Ok(file_alone(id));
         }
         for entry in found.try_into_tree()?.iter() {
@@ -390,7 +454,7 @@ fn is_file_name(name: &OsStr) -> bool {
 }
 
 pub(super) fn blob(repositories: &Repositories, id: ObjectId) -> GitResult<Vec<u8>> {
-    submodules::blob(repositories.required_repository_of(id)?, id)
+    objects::blob(repositories.required_repository_of(id)?, id)
 }
 
 /// The number of bytes that are searched for zero bytes, as by Git.
@@ -426,12 +490,14 @@ impl Serialize for FileChange {
 }
 
 impl Trees {
-    /// Returns the files that differ between an old tree and a new one, in the order of their
-    /// paths; `None` if a tree is not there. A file under a new name is a new file.
-    pub fn diff(&self, [old, new]: [&digest::ObjectId; 2]) -> GitResult<Option<Vec<FileChange>>> {
+    /// Returns the files that differ between an old version of a computation and a new one, in the order of their
+    /// paths; `None` if one is not there. A file under a new name is a new file.
+    pub fn diff(&self, [old, new]: [Code<'_>; 2]) -> GitResult<Option<Vec<FileChange>>> {
         self.with(|repositories| {
-            for tree in [old, new] {
-                if repositories.repository_of(from(tree)?)?.is_none() {
+            for code in [old, new] {
+                let tree = from(code.tree)?;
+                repositories.find_code(from(code.commit)?, tree)?;
+                if repositories.repository_of(tree)?.is_none() {
                     return Ok(None);
                 }
             }
@@ -439,9 +505,9 @@ impl Trees {
                 Some((_, id)) => blob(repositories, id),
                 None => Ok(Vec::new()),
             };
-            let mut removed = listing(repositories, old)?;
+            let mut removed = listing(repositories, old.tree)?;
             let mut changes = Vec::new();
-            for (path, new) in listing(repositories, new)? {
+            for (path, new) in listing(repositories, new.tree)? {
                 let old = removed.remove(&path);
                 if old != Some(new) {
                     changes.push(FileChange { path, lines: lines(&read(old)?, &read(Some(new))?) });

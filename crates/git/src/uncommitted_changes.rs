@@ -23,8 +23,8 @@ use gix::{ObjectId, Repository};
 use super::attributes::{Drivers, LFS, unsupported};
 use super::discovery::top;
 use super::lfs::LfsPointer;
+use super::objects::{blob, object, tree_of};
 use super::opening::{is_repository, own_index};
-use super::submodules::{blob, object, tree_of};
 use super::{GitResult, to_path};
 
 /// The differences of a directory from the commit at HEAD: files relative to the top of the work

@@ -148,6 +148,13 @@ impl Declaration {
         if errors.is_empty() { Ok(declaration) } else { Err(errors) }
     }
 
+    /// The same with other numbers of its lines.
+    #[must_use]
+    pub fn with_lines(mut self, number: impl Fn(usize) -> usize) -> Self {
+        self.lines.iter_mut().for_each(|(_, line, _)| *line = number(*line));
+        self
+    }
+
     /// The lines of a file that a directory would have, with their numbers here. `None` if it would have no such file.
     pub fn file(&self, name: &str) -> Option<Vec<(usize, String)>> {
         let lines = self.lines.iter().filter(|(word, ..)| word.text() == name);
@@ -184,6 +191,11 @@ pub fn sign(contents: &[u8]) -> Option<&'static str> {
     lines.map(<[u8]>::trim_ascii).find_map(declared).map(|(sign, _)| sign)
 }
 
+/// Whether a line of a text whose comments begin with `#` belongs to a declaration.
+pub(crate) fn is_line(line: &str) -> bool {
+    declared(line.trim_ascii().as_bytes()).is_some_and(|(sign, _)| sign == "#")
+}
+
 /// The sign before `CE` and the text behind it, if a line belongs to a declaration.
 fn declared(line: &[u8]) -> Option<(&'static str, &[u8])> {
     SIGNS.into_iter().find_map(|sign| {
@@ -192,32 +204,39 @@ fn declared(line: &[u8]) -> Option<(&'static str, &[u8])> {
     })
 }
 
-/// Names with spaces between them; one that has a space or a comma itself is in quotes.
+/// A name in a line of names: one that has a space or a comma itself is in quotes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WrittenName<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) is_quoted: bool,
+}
+
+/// Reads the name at the beginning of a text, and returns what follows it.
+pub(crate) fn next_name(text: &str) -> Result<(WrittenName<'_>, &str), DeclarationError> {
+    let Some(quoted) = text.strip_prefix('\'') else {
+        let (name, rest) = text.split_at(text.find(char::is_whitespace).unwrap_or(text.len()));
+        return match name.contains(',') {
+            true => Err(DeclarationError::Comma(name.to_owned())),
+            false => Ok((WrittenName { name, is_quoted: false }, rest)),
+        };
+    };
+    let end = quoted.split_once('\'').ok_or_else(|| DeclarationError::Quote(quoted.to_owned()));
+    let (name, rest) = end?;
+    if name.trim().is_empty() {
+        return Err(DeclarationError::EmptyName);
+    }
+    if !rest.is_empty() && !rest.starts_with(char::is_whitespace) {
+        return Err(DeclarationError::AfterQuote(rest.to_owned()));
+    }
+    Ok((WrittenName { name: name.trim(), is_quoted: true }, rest))
+}
+
+/// Reads names with white space between them.
 fn names(mut text: &str) -> Result<Vec<String>, DeclarationError> {
     let mut names = Vec::new();
     while !text.is_empty() {
-        let (name, rest) = match text.strip_prefix('\'') {
-            Some(quoted) => {
-                let (name, rest) = quoted
-                    .split_once('\'')
-                    .ok_or_else(|| DeclarationError::Quote(quoted.to_owned()))?;
-                if name.trim().is_empty() {
-                    return Err(DeclarationError::EmptyName);
-                }
-                if !rest.is_empty() && !rest.starts_with(char::is_whitespace) {
-                    return Err(DeclarationError::AfterQuote(rest.to_owned()));
-                }
-                (name.trim(), rest)
-            }
-            None => {
-                let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
-                if name.contains(',') {
-                    return Err(DeclarationError::Comma(name.to_owned()));
-                }
-                (name, rest)
-            }
-        };
-        names.push(name.to_owned());
+        let (written, rest) = next_name(text)?;
+        names.push(written.name.to_owned());
         text = rest.trim_start();
     }
     Ok(names)

@@ -19,7 +19,7 @@ use ce_exchange::{
     record_audits,
 };
 use ce_files::cache::Cache;
-use ce_git::{Trees, top};
+use ce_git::{Code, Trees, top};
 use ce_model::digest::{Blake3, ObjectId};
 use ce_model::exit::{Error, Explain};
 use ce_model::plan::{CallId, Operation, Plan, Source};
@@ -561,7 +561,7 @@ impl AuditPlanner<'_> {
         if rules.access.suspends() {
             return Err(NotAudited::Suspends);
         }
-        let nondeterministic = self.is_nondeterministic(&rules.tree);
+        let nondeterministic = self.is_nondeterministic(rules.into());
         if nondeterministic && !self.named {
             return Err(NotAudited::Nondeterministic);
         }
@@ -608,12 +608,12 @@ impl AuditPlanner<'_> {
     }
 
     /// Whether a computation says that its outputs differ each time.
-    fn is_nondeterministic(&mut self, tree: &ObjectId) -> bool {
-        if let Some(known) = self.nondeterministic.get(tree) {
+    fn is_nondeterministic(&mut self, code: Code<'_>) -> bool {
+        if let Some(known) = self.nondeterministic.get(code.tree) {
             return *known;
         }
-        let is_so = Trees::new(self.top).has_file(tree, NONDETERMINISTIC).unwrap_or(false);
-        self.nondeterministic.insert(tree.clone(), is_so);
+        let is_so = Trees::new(self.top).has_file(code, NONDETERMINISTIC).unwrap_or(false);
+        self.nondeterministic.insert(code.tree.clone(), is_so);
         is_so
     }
 }

@@ -32,4 +32,26 @@ highlight default link compevalSlice Special
 highlight default link compevalShared Special
 highlight default link compevalPunctuation Delimiter
 
+" A computation in the text: its head, and a block in the language that its first line names.
+syntax include @compevalShell syntax/sh.vim
+unlet! b:current_syntax
+syntax include @compevalPython syntax/python.vim
+unlet! b:current_syntax
+syntax include @compevalR syntax/r.vim
+unlet! b:current_syntax
+syntax include @compevalPerl syntax/perl.vim
+unlet! b:current_syntax
+syntax region compevalComputation keepend transparent contains=compevalHead,compevalPythonBlock,compevalRBlock,compevalPerlBlock,compevalShellBlock
+  \ start=/^[^[:space:]()|\\;:'#0-9][^[:space:]()|\\;]*:\s\(\s*=\)\@!\([^#;]*\s\)\?->\(\s\|$\)/ end=/^\ze\S/
+syntax match compevalHead contained transparent contains=compevalHeadName,compevalArrow,compevalString,compevalComment,compevalName /^\S.*$/
+syntax match compevalHeadName contained /^\S\+:/
+syntax match compevalArrow contained /\s\@<=->\(\s\|$\)\@=/
+syntax region compevalShellBlock contained keepend contains=@compevalShell start=/^\s\+\S/ end=/^\ze\S/
+syntax region compevalPythonBlock contained keepend contains=@compevalPython start=/^\s\+#!.*python/ end=/^\ze\S/
+syntax region compevalRBlock contained keepend contains=@compevalR start=/^\s\+#!.*\(Rscript\|littler\)/ end=/^\ze\S/
+syntax region compevalPerlBlock contained keepend contains=@compevalPerl start=/^\s\+#!.*perl/ end=/^\ze\S/
+
+highlight default link compevalHeadName Function
+highlight default link compevalArrow Operator
+
 let b:current_syntax = 'compeval'

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use compeval::digest::ObjectId;
 use compeval::evaluate::{ValueError, export_tree};
-use compeval::git::{TreeFile, TreeFileKind, Trees};
+use compeval::git::{Code, TreeFile, TreeFileKind, Trees};
 use compeval::manifest::{DirectoryError, Scan};
 
 use super::world::{World, edit};
@@ -166,10 +166,12 @@ fn a_directory_made_by_git_archive_counts_as_an_export() {
         let (head, dir) = (repository::head(&world.top()), world.root().join("archive"));
         let tree = tree(&world.top(), &head);
         archive(&oracle, &head, &dir);
-        assert!(trees.are_in(&dir, &tree).unwrap(), "CE_SEED={seed}");
+        let commit = head.parse().unwrap();
+        let code = Code { commit: &commit, tree: &tree };
+        assert!(trees.are_in(&dir, code).unwrap(), "CE_SEED={seed}");
         let before = files(&trees, &tree).len();
         fs::write(dir.join(format!("one of {}", before + 1)), "").unwrap();
-        assert!(!trees.are_in(&dir, &tree).unwrap(), "CE_SEED={seed}");
+        assert!(!trees.are_in(&dir, code).unwrap(), "CE_SEED={seed}");
     }
 }
 

@@ -1,6 +1,7 @@
 //! The expression as text: read, written, converted, and from nothing.
 
 mod all;
+mod computations;
 mod convert;
 mod init;
 mod mistakes;

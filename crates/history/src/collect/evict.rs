@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::mem;
 use std::path::Path;
 
-use ce_git::{ReachableSet, Trees};
+use ce_git::{Code, ReachableSet, Trees};
 use ce_model::digest::{Digest, ObjectId};
 use ce_model::task::NONDETERMINISTIC;
 use ce_storage::records::CallRecord;
@@ -226,17 +226,19 @@ impl RepeatableCalls {
     /// declared as nondeterministic, and it could read nothing but its inputs.
     pub(super) fn has(&mut self, call: &CallRecord) -> bool {
         let is_pure = call.origin.reads_only_inputs() && !call.dirty;
-        is_pure && self.reach.has(&call.commit) && self.is_deterministic(&call.tree)
+        is_pure
+            && self.reach.has(&call.commit)
+            && self.is_deterministic(Code { commit: &call.commit, tree: &call.tree })
     }
 
-    fn is_deterministic(&mut self, tree: &ObjectId) -> bool {
-        if let Some(known) = self.known.get(tree) {
+    fn is_deterministic(&mut self, code: Code<'_>) -> bool {
+        if let Some(known) = self.known.get(code.tree) {
             return *known;
         }
         let mut says =
-            self.repositories.iter().filter_map(|it| it.has_file(tree, NONDETERMINISTIC).ok());
+            self.repositories.iter().filter_map(|it| it.has_file(code, NONDETERMINISTIC).ok());
         let is_so = says.next() == Some(false);
-        self.known.insert(tree.clone(), is_so);
+        self.known.insert(code.tree.clone(), is_so);
         is_so
     }
 }

@@ -22,7 +22,7 @@ use self::entities::{INPUTS, input_path};
 use self::run_crate::METADATA;
 use crate::call_log::{FirstPublished, OriginalExecution, PublishedExecution};
 use crate::{Ancestor, History, HistoryError, Subject};
-use ce_git::{TreeFileKind, Trees};
+use ce_git::{Code, TreeFileKind, Trees};
 use ce_model::digest::{Digest, ObjectId};
 use ce_model::name::{MemberPath, file_name, stem};
 use ce_model::shared_text::SharedText;
@@ -458,10 +458,9 @@ impl<'a> OutputNames<'a> {
             (Entry::Call(call), Record::Call(record)) => {
                 let (storage, repository) = (self.storage, &self.repository);
                 let names = self.known.entry(record.tree.clone()).or_insert_with(|| {
-                    storage
-                        .calls()
-                        .output_names(call)
-                        .or_else(|| names_in(repository, &record.tree))
+                    storage.calls().output_names(call).or_else(|| {
+                        names_in(repository, Code { commit: &record.commit, tree: &record.tree })
+                    })
                 });
                 let names = names.as_ref().filter(|it| it.len() == record.outputs.len());
                 names.and_then(|names| names.get(number).cloned())
@@ -477,13 +476,13 @@ impl<'a> OutputNames<'a> {
     }
 }
 
-/// The names of outputs that a Git tree of a computation has, if the repository has the tree.
-fn names_in(repository: &Trees, tree: &ObjectId) -> Option<Vec<String>> {
-    if let Some(declaration) = repository.declaration(tree).ok()? {
+/// The names of the outputs of a computation, if the repository has its code.
+fn names_in(repository: &Trees, code: Code<'_>) -> Option<Vec<String>> {
+    if let Some(declaration) = repository.declaration(code).ok()? {
         return declaration.names("outputs");
     }
     let found = Mutex::new(None);
-    let read = repository.files(tree, &|file| {
+    let read = repository.code_files(code, &|file| {
         if file.path == Path::new("outputs")
             && let TreeFileKind::Plain(contents) | TreeFileKind::Executable(contents) = file.kind
         {

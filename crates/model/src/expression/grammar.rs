@@ -1,7 +1,7 @@
 //! The grammar of expressions, which the printer writes and the parser reads.
 //!
 //! ```text
-//! text       = [ inputs ] { reference "=" expression } expression
+//! text       = [ inputs ] { reference "=" expression | computation } expression
 //! inputs     = "Inputs:" [ input { "," input } ] end of line
 //! input      = ( string | reference ) [ "=" ( string | "OWN(" string ")" ) ]
 //! expression = [ "#" number "=" ] node | "#" number "#"
@@ -21,6 +21,8 @@
 //! name       = plain characters | bars
 //! bars       = "|" any characters, or \| or \\ or \xHH; "|"
 //! ```
+//!
+//! A computation is lines: see [`TextComputation`](crate::task::TextComputation).
 //!
 //! Where an expression is expected, bars are a reference. White space and comments (`;`, or `#` before anything but a
 //! digit, to the end of the line) may stand between all of these. In the line of the inputs, a line ends only behind a

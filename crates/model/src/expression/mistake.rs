@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::grammar::{NodeKind, words};
+use crate::declaration::DeclarationError;
 use crate::exit::Explain;
 use crate::name::NameError;
 use crate::resources::Resource;
@@ -192,6 +193,97 @@ pub enum Fault {
         /// It is a closing bracket.
         is_bracket: bool,
     },
+    /// There is no expression behind the computations.
+    #[error("the text ends with the computation {name:?}, and has no workflow")]
+    #[hint("write what the task is, such as {call}")]
+    NoCall {
+        name: String,
+        /// A call of the computation.
+        call: String,
+    },
+    /// A computation stands behind the workflow.
+    #[error("a computation cannot stand behind the workflow")]
+    #[hint("move it up: the last expression of the text is the workflow")]
+    ComputationBehind,
+    /// The head of a computation is indented.
+    #[error("the head of a computation is indented")]
+    #[hint("write it at the beginning of the line")]
+    IndentedHead,
+    /// The head of a computation has no arrow.
+    #[error("the head of a computation has no `->`")]
+    #[hint("write its inputs, `->`, and its outputs, as in count: text -> total")]
+    NoArrow,
+    /// The head of a computation has no colon.
+    #[error("the head of a computation has no colon behind its name")]
+    #[hint("write a colon and a space, as in count: text -> total")]
+    NoColon,
+    /// The head of a computation has several arrows.
+    #[error("there is a second `->`")]
+    #[hint("write all outputs behind the first one; a name may be in quotes, as in '->'")]
+    TwoArrows,
+    /// The inputs of the task are not named in the first line.
+    #[error("the inputs of the task stand in the first line, and no computation is called Inputs")]
+    #[hint("write Inputs: NAME, NAME in the first line")]
+    LateInputs,
+    /// A computation has no outputs.
+    #[error("the computation {0:?} has no outputs")]
+    #[hint("write the names of its outputs behind `->`")]
+    NoOutputs(String),
+    /// A computation has no block.
+    #[error("no indented line follows the head of the computation {0:?}")]
+    #[hint("write what it executes in the lines below, each indented")]
+    NoBlock(String),
+    /// A line of a block has another indentation than the first one.
+    #[error(
+        "this line does not begin with the white space with which the first line of the block begins"
+    )]
+    #[hint(
+        "indent all lines of a block by the same spaces or tabs; they may have more behind these"
+    )]
+    Indent,
+    /// A block has a control character.
+    #[error("the control character {0:?} cannot stand in the block of a computation")]
+    #[hint("write it as the language of the block spells it")]
+    ControlInBlock(char),
+    /// A line ends a block, and cannot be read as anything else.
+    #[error("this line ends the block of {0:?}, since it is not indented, and cannot be read")]
+    #[hint("indent it if it belongs to {_0}")]
+    Unindented(String),
+    /// A block is larger than a computation in one file may be.
+    #[error("the computation {0:?} has more than 1 MiB")]
+    #[hint("make it a directory, and put the data into files")]
+    LargeBlock(String),
+    /// The language of a block has other comments.
+    #[error(
+        "{program} does not know comments with #, in which its inputs and outputs would be declared"
+    )]
+    #[hint("make it a file, computations/{file}, and declare them in a comment of its language")]
+    NoHashComments {
+        /// The program that executes the block.
+        program: Box<str>,
+        /// A name for the file.
+        file: String,
+    },
+    /// The line that says what executes a block is not its first one.
+    #[error("#! stands below the first line of the block")]
+    #[hint("move it up, to the line below the head")]
+    LateInterpreter,
+    /// A block declares its inputs or outputs.
+    #[error("the head of the computation names its inputs and outputs")]
+    #[hint("remove this line, and write the names in the head")]
+    NamesInBlock,
+    /// A declaration stands within a block.
+    #[error("this line declares nothing, since others stand above it")]
+    #[hint("move it up, to the beginning of the block")]
+    LateDeclaration,
+    /// A line of a declaration is wrong.
+    #[error("{0}")]
+    #[hint(_0.hint())]
+    Declaration(DeclarationError),
+    /// Two computations of the text have one name.
+    #[error("the computation {0:?} stands twice in the text: first at {1}")]
+    #[hint("rename it")]
+    ComputationTwice(String, Position),
     /// Two definitions have one name.
     #[error("{0:?} is defined twice: first at {1}")]
     #[hint("rename it")]

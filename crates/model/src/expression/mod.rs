@@ -17,6 +17,7 @@ mod mistake;
 mod parser;
 mod printer;
 mod sweeps;
+mod text_computation;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -28,7 +29,7 @@ use self::sweeps::{file_number, rules, unreadable};
 use crate::name::{InputName, TaskPath};
 use crate::slice::{MAX_ARITY, Slice, WrittenSlice};
 use crate::sweep::{SweepFault, SweepRules};
-use crate::task::{Node, NodeId, Task};
+use crate::task::{Node, NodeId, Task, TextComputation};
 use crate::text_file;
 
 pub use self::definitions::Definition;
@@ -46,6 +47,8 @@ pub struct Text {
     pub inputs: Option<Vec<InputName>>,
     /// The default of each input, if it has one.
     pub defaults: Vec<Option<InputDefault>>,
+    /// The computations that stand in the text.
+    pub computations: Vec<TextComputation>,
     /// The names of expressions.
     pub definitions: Vec<Definition>,
     pub expression: Expression,
@@ -210,7 +213,8 @@ impl From<&Task> for Text {
         if shared.get(root.index()).is_none_or(Option::is_none) {
             expression.push(without_inputs(task, root));
         }
-        Self { inputs: Some(task.inputs.clone()), expression, ..Self::default() }
+        let (inputs, computations) = (Some(task.inputs.clone()), task.text_computations.clone());
+        Self { inputs, computations, expression, ..Self::default() }
     }
 }
 

@@ -11,13 +11,14 @@ use super::grammar::{
 use super::lexer::Lexer;
 use super::mistake::{Fault, LineKind, Mistake, Position, Wrong};
 use super::sweeps::RuleFile;
+use super::text_computation::{call_of, check_name, unindented};
 use super::{InputDefault, Parsed, Text};
 use crate::name::{InputName, TaskPath};
 use crate::resources::Resource;
 use crate::slice::{MAX_ARITY, WrittenSlice};
 use crate::suggest::nearest;
 use crate::sweep::{EXCLUDE, FACTORS, SHEET_SUFFIX, WHERE};
-use crate::task::ROOT_LABEL;
+use crate::task::{ROOT_LABEL, TextComputation};
 
 /// Reads a text.
 ///
@@ -31,6 +32,7 @@ pub fn parse(source: &str) -> Result<Parsed<'_>, Mistake> {
         raw: Vec::new(),
         definitions: Vec::new(),
         defined: HashMap::new(),
+        computations: Vec::new(),
         literals: Vec::new(),
         shared: HashMap::new(),
         stack: Vec::new(),
@@ -45,6 +47,8 @@ struct Parser<'a> {
     definitions: Vec<DefinedExpression>,
     /// The number of the definition of each name.
     defined: HashMap<Box<str>, usize>,
+    /// The computations, and the byte behind each.
+    computations: Vec<(TextComputation, usize)>,
     literals: Vec<Box<str>>,
     shared: HashMap<u32, SharedExpression>,
     /// The expressions around the place.
@@ -82,12 +86,54 @@ struct WrittenInputs {
 
 impl<'a> Parser<'a> {
     fn text(&mut self) -> Result<Parsed<'a>, Wrong> {
+        let parts = self.parts();
+        let (inputs, root) = parts.map_err(|wrong| match self.computations.last() {
+            Some((last, end)) => unindented(self.lexer.source, last, *end, wrong),
+            None => wrong,
+        })?;
+        let has_inputs = inputs.is_some();
+        let WrittenInputs { names, defaults, places: inputs_at } = inputs.unwrap_or_default();
+        let raw = std::mem::take(&mut self.raw);
+        let resolved = resolve(raw, &self.definitions, &self.defined, &names, root)?;
+        let text = Text {
+            inputs: has_inputs.then_some(names),
+            defaults,
+            computations: self.computations.drain(..).map(|(it, _)| it).collect(),
+            definitions: resolved.definitions,
+            expression: resolved.expression,
+        };
+        Ok(Parsed {
+            text,
+            literals: std::mem::take(&mut self.literals),
+            source: self.lexer.source,
+            line_ends: self.lexer.source.match_indices('\n').map(|(at, _)| at).collect(),
+            inputs: inputs_at,
+            definitions: self.definitions.iter().map(|it| it.at).collect(),
+            places: resolved.places,
+            files: resolved.files,
+        })
+    }
+
+    /// Reads the inputs, definitions and computations, and the workflow. Returns the inputs, if they are named, and the workflow.
+    fn parts(&mut self) -> Result<(Option<WrittenInputs>, RawNodeId), Wrong> {
         self.lexer.skip();
         let inputs = if self.lexer.eat(INPUTS) { Some(self.inputs()?) } else { None };
         let root = loop {
             self.lexer.skip();
             let at = self.lexer.at;
+            if let Some(computation) = self.lexer.computation()? {
+                check_name(&computation, at, self.computations.iter().map(|(it, _)| it))?;
+                self.computations.push((computation, self.lexer.at));
+                continue;
+            }
             let Some(name) = self.definition()? else {
+                if let Some((last, end)) = self.computations.last()
+                    && at == self.lexer.source.len()
+                    && self.definitions.last().is_none_or(|it| it.at < *end)
+                {
+                    let (name, call) = (last.name.to_string(), call_of(last));
+                    return Err((at, Fault::NoCall { name, call }));
+                }
                 if let Some(last) = self.definitions.last()
                     && at == self.lexer.source.len()
                 {
@@ -108,29 +154,13 @@ impl<'a> Parser<'a> {
         };
         self.lexer.skip();
         if self.lexer.at < self.lexer.source.len() {
+            if self.lexer.stands_at_computation() {
+                return Err((self.lexer.at, Fault::ComputationBehind));
+            }
             let is_bracket = self.lexer.rest().starts_with(')');
             return Err((self.lexer.at, Fault::BehindWorkflow { is_bracket }));
         }
-        let has_inputs = inputs.is_some();
-        let WrittenInputs { names, defaults, places: inputs_at } = inputs.unwrap_or_default();
-        let raw = std::mem::take(&mut self.raw);
-        let resolved = resolve(raw, &self.definitions, &self.defined, &names, root)?;
-        let text = Text {
-            inputs: has_inputs.then_some(names),
-            defaults,
-            definitions: resolved.definitions,
-            expression: resolved.expression,
-        };
-        Ok(Parsed {
-            text,
-            literals: std::mem::take(&mut self.literals),
-            source: self.lexer.source,
-            line_ends: self.lexer.source.match_indices('\n').map(|(at, _)| at).collect(),
-            inputs: inputs_at,
-            definitions: self.definitions.iter().map(|it| it.at).collect(),
-            places: resolved.places,
-            files: resolved.files,
-        })
+        Ok((inputs, root))
     }
 
     /// Reads the name of a definition and its `=`, if these come next.

@@ -54,12 +54,15 @@ pub enum Labels {
 }
 
 impl Text {
-    /// Writes the names of the inputs, if there are any, and the expression.
+    /// Writes the names of the inputs, if there are any, the computations, and the expression.
     pub fn write(&self, style: Style, out: &mut dyn Write) -> io::Result<()> {
         if let Some(inputs) = &self.inputs {
             let names: Vec<String> =
                 inputs.iter().map(|name| QuotedName(name.as_str()).to_string()).collect();
             writeln!(out, "{INPUTS} {}", names.join(", "))?;
+        }
+        for computation in &self.computations {
+            write!(out, "\n{computation}\n")?;
         }
         self.expression.write(style, out)
     }
@@ -286,6 +289,9 @@ impl Text {
                 format!("{}{default}", Reference(name.as_str()))
             });
             writer.inputs(&inputs.collect::<Vec<_>>());
+        }
+        for computation in &self.computations {
+            writer.out.extend([&*computation.to_string(), "\n"]);
         }
         let Some(root) = self.expression.root() else { return writer.out };
         let lines = writer.name(&self.definitions);

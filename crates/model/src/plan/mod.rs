@@ -681,6 +681,7 @@ mod tests {
             sweeps: Vec::new(),
             resources: Default::default(),
             computations: Vec::new(),
+            text_computations: Vec::new(),
             workflow,
             definitions: Default::default(),
         })

@@ -1,7 +1,9 @@
 //! A task: its [`Workflow`], and everything that its nodes refer to: computations, files, Git trees, sweeps and resources.
 
+mod text_computation;
 mod workflow;
 
+pub use self::text_computation::{ARROW, ComputationFile, TextComputation, interpreter};
 pub use self::workflow::origins;
 pub use self::workflow::{
     Argument, Builder, ComputationId, FreeNames, InputId, LIBRARY, LabelPaths, NONDETERMINISTIC,
@@ -11,6 +13,7 @@ pub use self::workflow::{
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -51,6 +54,8 @@ pub struct Task {
     pub sweeps: Vec<Sweep>,
     /// The computations that the workflow uses.
     pub computations: Vec<Computation>,
+    /// All computations that stand in its text.
+    pub text_computations: Vec<TextComputation>,
     /// The resources that nodes of computations ask for.
     pub resources: TaskResources,
     /// The expression.
@@ -291,17 +296,23 @@ pub struct Computation {
     pub access: Access,
     /// The directory or file in the work tree, if it is dirty or in a repository that the commit may not record.
     pub checked_out: Option<PathBuf>,
-    /// Its file in the library, if it is one file.
-    pub file: Option<String>,
+    /// The file that it is, or the text that it stands in, relative to the task; `None` for a directory.
+    pub file: Option<PathBuf>,
 }
 
 impl Computation {
-    /// Its directory or file, relative to the task.
-    pub fn place(&self) -> PathBuf {
-        Path::new(LIBRARY).join(self.file.as_deref().unwrap_or(self.name.as_str()))
+    /// The name of the file that it is, or of the text that it stands in; `None` for a directory.
+    pub fn file_name(&self) -> Option<&OsStr> {
+        self.file.as_ref()?.file_name()
     }
 
-    /// The file of its directory with this name, or the file that it is, relative to the task.
+    /// Its directory or file, or the text that it stands in, relative to the task.
+    pub fn place(&self) -> PathBuf {
+        let directory = || Path::new(LIBRARY).join(self.name.as_str());
+        self.file.clone().unwrap_or_else(directory)
+    }
+
+    /// The file of its directory with this name, or else its place, relative to the task.
     pub fn place_of(&self, name: &str) -> PathBuf {
         if self.file.is_some() { self.place() } else { self.place().join(name) }
     }

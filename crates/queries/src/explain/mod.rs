@@ -19,7 +19,7 @@ use std::sync::Arc;
 use self::cause::Tracing;
 use ce_evaluate::{Absence, Evaluation, Outcome};
 use ce_files::manifest::Manifest;
-use ce_git::{ChangeLog, FileChange, Snapshot, Trees};
+use ce_git::{ChangeLog, Code, FileChange, Snapshot, Trees};
 use ce_history::EarlierCalls;
 use ce_model::digest::{DIRTY, Digest, ObjectId, shown_version};
 use ce_model::plan::{CallId, Derivation, Derived, DerivedId, FirstRows, LiteralId, Plan, Source};
@@ -652,9 +652,12 @@ impl CodeHistory<'_> {
             let (older, newer) = (&old.commit, &computation.commit);
             change.came = trees.log(&inside, [older, newer], MAX_COMMITS).ok().flatten();
             change.went = trees.log(&inside, [newer, older], MAX_COMMITS).ok().flatten();
-            change.files = trees.diff([&old.tree, &computation.tree]).ok().flatten();
-            // A computation that has always been one file is shown by its own name.
-            if let (Some([file]), Some(name)) = (change.files.as_deref_mut(), &computation.file) {
+            let old = Code { commit: &old.commit, tree: &old.tree };
+            change.files = trees.diff([old, computation.into()]).ok().flatten();
+            // A computation that has always been one file is shown by the name of that.
+            if let (Some([file]), Some(name)) =
+                (change.files.as_deref_mut(), computation.file_name())
+            {
                 file.path = name.into();
             }
         }

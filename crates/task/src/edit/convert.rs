@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use ce_files::directory_writer::DirectoryWriter;
+use ce_files::umask;
 use ce_git::{HeadError, Heads};
 use ce_model::expression::{
     DEFINITION, ExpressionNode, InputDefault, NodeKind, RuleFile, Text, WorkflowDirectories,
@@ -13,7 +14,7 @@ use ce_model::expression::{
 };
 use ce_model::name::InputName;
 use ce_model::sweep::NAMES;
-use ce_model::task::WORKFLOW_TEXT;
+use ce_model::task::{LIBRARY, WORKFLOW_TEXT};
 
 use super::{EditError, make_parts, put_in_place, real, signatures, write_error};
 use crate::load::{self, LoadError, WrittenDirectories};
@@ -165,8 +166,24 @@ fn to_directories(dir: &Path, source: &str, force: Force) -> Result<Vec<String>,
     refuse_uncommitted(task, &[WORKFLOW_TEXT], force)?;
     let has_defaults = defaults.iter().any(Option::is_some);
     let parts = if has_defaults { &PARTS[..] } else { &PARTS[..2] };
-    put_in_place(task, parts, &[WORKFLOW_TEXT], |aside| {
+    let files = parsed.text.computations.iter();
+    let files: Vec<(String, String)> =
+        files.map(|it| (format!("{LIBRARY}/{}", it.file_name()), it.file().contents)).collect();
+    let new: Vec<&str> =
+        parts.iter().copied().chain(files.iter().map(|(path, _)| &**path)).collect();
+    let present = files.iter().map(|(path, _)| PathBuf::from(path));
+    let present: Vec<PathBuf> =
+        present.filter(|path| task.join(path).symlink_metadata().is_ok()).collect();
+    if !present.is_empty() {
+        return Err(EditError::Exists(present));
+    }
+    if !files.is_empty() {
+        let library = task.join(LIBRARY);
+        umask::create_dir_all(&library).map_err(|source| write_error(&library, source))?;
+    }
+    put_in_place(task, &new, &[WORKFLOW_TEXT], |aside| {
         make_parts(aside, &layout, &inputs, defaults)
+            .and_then(|()| make_programs(aside, &files))
             .map_err(|source| write_error(aside, source))?;
         let WrittenDirectories { text: mut written, unread, .. } = load::written(aside)?;
         for expression in [&mut written.expression, &mut expression] {
@@ -177,8 +194,14 @@ fn to_directories(dir: &Path, source: &str, force: Force) -> Result<Vec<String>,
         if is_same { Ok(()) } else { Err(EditError::NotSaid) }
     })?;
     let mut written = vec![format!("workflow ({} directories)", layout.entries.len())];
-    written.extend(parts[1..].iter().map(|part| (*part).to_owned()));
+    written.extend(new[1..].iter().map(|part| (*part).to_owned()));
     Ok(written)
+}
+
+/// Writes files that are computations, given by their paths and contents.
+fn make_programs(dir: &Path, files: &[(String, String)]) -> io::Result<()> {
+    let writer = DirectoryWriter::open(dir)?;
+    files.iter().try_for_each(|(path, contents)| writer.write_program(path, contents))
 }
 
 /// Gives the nodes of a text the names of its definitions as files.

@@ -175,7 +175,8 @@ fn signature_of(task: &Path, computation: Option<&ComputationName>) -> Option<Si
             outputs: Some(vec![OUTPUT.to_owned()]),
         });
     };
-    let signature = load::signature(task, name.as_str());
+    let name_text = name.to_string();
+    let signature = load::signatures(task, [&name_text]).remove(&name_text).unwrap_or_default();
     Some(signature).filter(|it| it.inputs.is_some() && it.outputs.is_some())
 }
 

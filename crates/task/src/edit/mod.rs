@@ -248,8 +248,10 @@ pub fn make(dir: &Path, layout: &WorkflowDirectories) -> io::Result<()> {
 /// For several computations, the signature has the inputs and outputs that the existing ones have in common.
 fn signatures(task: &Path, expression: &Expression) -> Signatures {
     let mut signatures = Signatures::new();
-    for (written, names) in computation_names(expression) {
-        let all = names.iter().map(|name| load::signature(task, name));
+    let computations = computation_names(expression);
+    let known = load::signatures(task, computations.values().flatten());
+    for (written, names) in computations {
+        let all = names.iter().filter_map(|name| known.get(name).cloned());
         let there = all.filter(|it| it.inputs.is_some() || it.outputs.is_some());
         let common = there.reduce(|a, b| Signature {
             inputs: a.inputs.filter(|inputs| b.inputs.as_ref() == Some(inputs)),

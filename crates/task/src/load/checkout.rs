@@ -11,9 +11,9 @@ use ce_git::{
 };
 use ce_model::digest::ObjectId;
 use ce_model::name::TreeName;
-use ce_model::task::{FileContents, RecordedTree};
+use ce_model::task::{FileContents, RecordedTree, WORKFLOW_TEXT};
 
-use super::computations::{RESOURCES_FILE, name_of_file};
+use super::computations::{self, RESOURCES_FILE, name_of_file};
 use super::problems::LoadFault;
 use super::source::{self, Located, SourceVersion, TaskSource};
 use super::{OWN, Uncommitted};
@@ -167,6 +167,12 @@ impl Checkout {
         Ok(SourceVersion { commit, tree, dirty: true, checked_out: Some(real) })
     }
 
+    /// The tree or blob that the computation of this name has at HEAD, wherever it stands there.
+    fn committed_tree(&mut self, name: &str) -> Option<ObjectId> {
+        let mut committed = self.heads.snapshot(&self.task).ok()?;
+        computations::committed_tree(&mut committed, name)
+    }
+
     /// Another file of the library, with uncommitted changes, that has the name of a computation and may be executed. Committed, both would
     /// be the computation.
     fn uncommitted_namesake(
@@ -260,6 +266,31 @@ impl TaskSource for Checkout {
     fn file_version(&mut self, dir: &TreePath, name: &str) -> Result<SourceVersion, LoadFault> {
         let file = self.snapshot.entry(dir, OsStr::new(name))?;
         self.version_of(&file, &self.real(dir), name)
+    }
+
+    fn text_version(&mut self, name: &str, file: &str) -> Result<SourceVersion, LoadFault> {
+        let text = source::workflow_text(&self.snapshot)?;
+        let real = self.real(&text);
+        let tree = self.snapshot.id_of_contents(&text, file)?;
+        let is_nested = self.is_draft && !text.repository_place().as_os_str().is_empty();
+        // Most of a text that differs is what it was.
+        if !text.is_draft() || self.committed_tree(name).as_ref() == Some(&tree) {
+            let commit = if text.is_draft() { self.heads.commit(&real)? } else { text.commit()? };
+            return Ok(SourceVersion {
+                commit,
+                tree,
+                dirty: false,
+                checked_out: is_nested.then_some(real),
+            });
+        }
+        if self.uncommitted != Uncommitted::Evaluate {
+            self.heads.of_file(&real)?;
+        }
+        if self.uncommitted == Uncommitted::Refuse {
+            return Err(LoadFault::Uncommitted(vec![WORKFLOW_TEXT.into()]));
+        }
+        let commit = self.heads.commit(&real)?;
+        Ok(SourceVersion { commit, tree, dirty: true, checked_out: Some(real) })
     }
 
     fn missing_file(&mut self, path: &str) -> LoadFault {

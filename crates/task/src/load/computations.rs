@@ -8,22 +8,28 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use ce_files::walk::{GrantError, TrustedLinks, open_device, open_granted};
-use ce_git::TreePath;
+use ce_git::{Snapshot, TreePath};
 use ce_model::access::{Access, Rule, RuleError};
 use ce_model::declaration::{self, Declaration};
+use ce_model::digest::ObjectId;
+use ce_model::expression::parse as parse_expression;
 use ce_model::name::{ComputationName, NameError, check_input, check_output};
 use ce_model::resources::{Resource, Resources};
 use ce_model::slice::MAX_ARITY;
-use ce_model::task::{Computation, ComputationId, LIBRARY};
+use ce_model::task::{
+    Computation, ComputationFile, ComputationId, LIBRARY, TextComputation, WORKFLOW_TEXT,
+};
 use rustix::fs::{FileType, fstat};
 
 use super::nearest;
 use super::problems::{Exposed, LoadFault, Problems, ResourceFault};
-use super::source::{Located, SourceVersion, TaskSource, parse_lines};
+use super::source::{Located, SourceVersion, TaskSource, parse_lines, parse_text};
 
 /// The computations found so far.
 pub(super) struct Library<'a, S: TaskSource> {
     pub(super) source: &'a mut S,
+    /// The computations that stand in the text of the workflow.
+    texts: &'a [TextComputation],
     found: Vec<Computation>,
     /// The lines of the file `resources` of each.
     resources: Vec<Vec<WrittenLine>>,
@@ -33,10 +39,13 @@ pub(super) struct Library<'a, S: TaskSource> {
 }
 
 /// The place of a computation.
-pub(super) enum CodePlace {
+pub(super) enum CodePlace<'a> {
+    /// Its directory.
     Directory(TreePath),
-    /// The name of its file in the library.
-    File(String),
+    /// The library, and the name of its file there.
+    File(TreePath, String),
+    /// It stands in the text of the workflow.
+    Text(&'a TextComputation),
 }
 
 /// The declarations of a computation: its inputs, outputs, access and resources. A part that has a problem is `None`.
@@ -53,9 +62,10 @@ pub(super) struct Description {
 type NumberedLines = Vec<(usize, String)>;
 
 impl<'a, S: TaskSource> Library<'a, S> {
-    pub(super) fn new(source: &'a mut S) -> Self {
+    pub(super) fn new(source: &'a mut S, texts: &'a [TextComputation]) -> Self {
         Self {
             source,
+            texts,
             found: Vec::new(),
             resources: Vec::new(),
             known: HashMap::new(),
@@ -91,18 +101,15 @@ impl<'a, S: TaskSource> Library<'a, S> {
         if let Some(known) = self.known.get(&name) {
             return Ok(*known);
         }
-        let library = self.source.task().and_then(|task| self.source.enter(&task, LIBRARY));
-        let found = library.and_then(|library| {
-            let entries = self.entries.get_or_insert_with(|| entries(self.source, &library));
-            Ok((locate(self.source, &library, entries, name.as_str())?, library))
-        });
+        let found = locate(self.source, self.texts, &mut self.entries, name.as_str());
         let computation = match found {
-            Ok((CodePlace::Directory(dir), _)) => self.read(&dir, name.clone(), findings),
-            Ok((CodePlace::File(file), library)) => {
-                self.read_file(&library, file, name.clone(), findings)
+            Ok(CodePlace::Directory(dir)) => self.read(&dir, name.clone(), findings),
+            Ok(CodePlace::File(library, file)) => {
+                self.read_file(&library, &file, name.clone(), findings)
             }
+            Ok(CodePlace::Text(text)) => self.read_text(text, findings),
             Err(LoadFault::Missing | LoadFault::NotADirectory) => {
-                let nearest = nearest(name.as_str(), &names(self.source));
+                let nearest = nearest(name.as_str(), &names(self.source, self.texts));
                 return Err(LoadFault::NoComputation { name: name.into(), nearest });
             }
             Err(fault) => {
@@ -155,23 +162,42 @@ impl<'a, S: TaskSource> Library<'a, S> {
     fn read_file(
         &mut self,
         library: &TreePath,
-        file: String,
+        file: &str,
         name: ComputationName,
         findings: &mut Problems,
     ) -> Option<(Computation, Vec<WrittenLine>)> {
-        let place = Path::new(LIBRARY).join(&file);
-        if !is_executable(self.source, library, &file) {
+        let place = Path::new(LIBRARY).join(file);
+        if !is_executable(self.source, library, file) {
             findings.problem(&place, LoadFault::NotExecutable);
             return None;
         }
-        let contents = self.source.read(library, &file);
+        let contents = self.source.read(library, file);
         let declared = declaration(contents, &place, findings).map(|it| {
             let lines = it.file(RESOURCES_FILE).unwrap_or_default();
             (declared(&it, &place, findings), parse_resources(&place, lines, findings))
         });
-        let version = findings.note(&place, self.source.file_version(library, &file))?;
+        let version = findings.note(&place, self.source.file_version(library, file))?;
         let (description, resources) = declared?;
-        Some((computation(name, version, description, Some(file))?, resources))
+        Some((computation(name, version, description, Some(place))?, resources))
+    }
+
+    fn read_text(
+        &mut self,
+        text: &TextComputation,
+        findings: &mut Problems,
+    ) -> Option<(Computation, Vec<WrittenLine>)> {
+        let (file, place) = (text.file(), PathBuf::from(WORKFLOW_TEXT));
+        let declared = text_declaration(&file, findings).map(|it| {
+            let lines = it.file(RESOURCES_FILE).unwrap_or_default();
+            (declared(&it, &place, findings), parse_resources(&place, lines, findings))
+        });
+        let version = self.source.text_version(text.name.as_str(), &file.contents);
+        let version = version.map_err(|fault| {
+            findings.problem_in_line(&place, text.head_line, fault);
+        });
+        let (description, resources) = declared?;
+        let name = text.name.clone();
+        Some((computation(name, version.ok()?, description, Some(place))?, resources))
     }
 }
 
@@ -180,7 +206,7 @@ fn computation(
     name: ComputationName,
     version: SourceVersion,
     description: Description,
-    file: Option<String>,
+    file: Option<PathBuf>,
 ) -> Option<Computation> {
     let SourceVersion { commit, tree, dirty, checked_out } = version;
     let Description { inputs, outputs, access } = description;
@@ -188,13 +214,42 @@ fn computation(
     Some(Computation { name, commit, tree, dirty, inputs, outputs, access, checked_out, file })
 }
 
-/// Finds the computation with this name among the names in the library. [`LoadFault::Missing`] if there is none.
-pub(super) fn locate<S: TaskSource>(
+/// Finds the computation with this name, in the text of a workflow or in the library. [`LoadFault::Missing`] if there is none. `known` has
+/// the names in the library, once they were listed.
+fn locate<'a, S: TaskSource>(
+    source: &mut S,
+    texts: &'a [TextComputation],
+    known: &mut Option<Vec<String>>,
+    name: &str,
+) -> Result<CodePlace<'a>, LoadFault> {
+    let text = texts.iter().find(|text| text.name.as_str() == name);
+    let library = source.task().and_then(|task| source.enter(&task, LIBRARY));
+    let found = library.and_then(|library| {
+        let entries = known.get_or_insert_with(|| entries(source, &library));
+        locate_in_library(source, &library, entries, name)
+    });
+    let (text, place) = match (text, found) {
+        (None, found) => return found,
+        (Some(text), Err(LoadFault::Missing | LoadFault::NotADirectory)) => {
+            return Ok(CodePlace::Text(text));
+        }
+        (Some(_), Err(fault)) => return Err(fault),
+        (Some(text), Ok(place)) => (text, place),
+    };
+    let other = match place {
+        CodePlace::File(_, file) => file,
+        CodePlace::Directory(_) | CodePlace::Text(_) => format!("{name}/"),
+    };
+    let places = vec![format!("{LIBRARY}/{other}"), format!("{WORKFLOW_TEXT}:{}", text.head_line)];
+    Err(LoadFault::SeveralComputations { name: name.to_owned(), files: places })
+}
+
+fn locate_in_library<'a, S: TaskSource>(
     source: &mut S,
     library: &TreePath,
     entries: &[String],
     name: &str,
-) -> Result<CodePlace, LoadFault> {
+) -> Result<CodePlace<'a>, LoadFault> {
     let directory = match source.find(library, name) {
         Ok(Located::Directory { dir, .. }) => Some(dir),
         Ok(Located::File { .. }) | Err(LoadFault::Missing | LoadFault::NotADirectory) => None,
@@ -209,7 +264,7 @@ pub(super) fn locate<S: TaskSource>(
     }
     match (directory, files.len()) {
         (Some(dir), 0) => Ok(CodePlace::Directory(dir)),
-        (None, 1) => Ok(CodePlace::File(files.remove(0))),
+        (None, 1) => Ok(CodePlace::File(library.clone(), files.remove(0))),
         (None, 0) => Err(LoadFault::Missing),
         (directory, _) => {
             let files = directory.map(|_| format!("{name}/")).into_iter().chain(files).collect();
@@ -259,15 +314,18 @@ fn describe<S: TaskSource>(
 /// Reads the declarations of the computation with this name. A computation that is not there has no declarations.
 pub(super) fn described(
     source: &mut impl TaskSource,
+    texts: &[TextComputation],
     name: &str,
     findings: &mut Problems,
 ) -> Description {
-    let library = source.task().and_then(|task| source.enter(&task, LIBRARY));
-    let Ok(library) = library else { return Description::default() };
-    let entries = entries(source, &library);
-    match locate(source, &library, &entries, name) {
+    match locate(source, texts, &mut None, name) {
         Ok(CodePlace::Directory(dir)) => describe(source, &dir, Path::new(""), findings),
-        Ok(CodePlace::File(file)) => {
+        Ok(CodePlace::Text(text)) => {
+            let declaration = text_declaration(&text.file(), findings);
+            let place = Path::new(WORKFLOW_TEXT);
+            declaration.map_or_else(Description::default, |it| declared(&it, place, findings))
+        }
+        Ok(CodePlace::File(library, file)) => {
             let (contents, place) = (source.read(&library, &file), Path::new(&file));
             let declaration = declaration(contents, place, findings);
             declaration.map_or_else(Description::default, |it| declared(&it, place, findings))
@@ -305,6 +363,13 @@ fn declaration(
     None
 }
 
+/// Reads the declaration of a computation in a text, with its lines there.
+fn text_declaration(file: &ComputationFile, findings: &mut Problems) -> Option<Declaration> {
+    let contents = file.contents.clone().into_bytes();
+    let declaration = declaration(Ok(contents), Path::new(WORKFLOW_TEXT), findings)?;
+    Some(declaration.with_lines(|line| file.lines[line - 1]))
+}
+
 /// The names of the declared inputs and outputs, and the granted access.
 fn declared(declaration: &Declaration, place: &Path, findings: &mut Problems) -> Description {
     let mut list =
@@ -316,25 +381,49 @@ fn declared(declaration: &Declaration, place: &Path, findings: &mut Problems) ->
 }
 
 /// The names of all computations, as far as they can be read.
-pub(super) fn names<S: TaskSource>(source: &mut S) -> Vec<String> {
-    listed(source).into_iter().map(|(name, _)| name).collect()
+pub(super) fn names<S: TaskSource>(source: &mut S, texts: &[TextComputation]) -> Vec<String> {
+    listed(source, texts).into_iter().map(|(name, _)| name).collect()
 }
 
-/// The same, each with its directory or file in the library.
-pub(super) fn listed<S: TaskSource>(source: &mut S) -> Vec<(String, String)> {
+/// The same, each with its directory or file, or the text that it stands in, relative to the task.
+pub(super) fn listed<S: TaskSource>(
+    source: &mut S,
+    texts: &[TextComputation],
+) -> Vec<(String, PathBuf)> {
+    let in_text = |text: &TextComputation| (text.name.to_string(), WORKFLOW_TEXT.into());
+    let mut listed: Vec<(String, PathBuf)> = texts.iter().map(in_text).collect();
     let library = source.task().and_then(|task| source.enter(&task, LIBRARY));
-    let Ok(library) = library else { return Vec::new() };
-    let mut listed: Vec<(String, String)> = Vec::new();
+    let Ok(library) = library else { return listed };
     for entry in entries(source, &library) {
+        let place = Path::new(LIBRARY).join(&entry);
         if source.enter(&library, &entry).is_ok() {
-            listed.push((entry.clone(), entry));
+            listed.push((entry, place));
         } else if let Some(name) = name_of_file(&entry)
             && is_executable(source, &library, &entry)
         {
-            listed.push((name.to_owned(), entry));
+            listed.push((name.to_owned(), place));
         }
     }
     listed
+}
+
+/// The computations that stand in the text of a workflow. There are none if it cannot be read.
+pub(super) fn text_computations(source: &mut impl TaskSource) -> Vec<TextComputation> {
+    let task = source.task();
+    let text = task.and_then(|task| parse_text(source.read_points(&task, WORKFLOW_TEXT)));
+    let parsed = text.as_ref().ok().and_then(|text| parse_expression(text).ok());
+    parsed.map(|parsed| parsed.text.computations).unwrap_or_default()
+}
+
+/// The tree or blob of the computation with this name, wherever it stands.
+pub(super) fn committed_tree(committed: &mut Snapshot, name: &str) -> Option<ObjectId> {
+    let texts = text_computations(committed);
+    let version = match locate(committed, &texts, &mut None, name).ok()? {
+        CodePlace::Directory(dir) => committed.version(&dir),
+        CodePlace::File(library, file) => committed.file_version(&library, &file),
+        CodePlace::Text(text) => committed.text_version(name, &text.file().contents),
+    };
+    Some(version.ok()?.tree)
 }
 
 /// The path of a computation in a task.

@@ -42,13 +42,13 @@ use ce_git::{Changes, Config, HeadError, Heads, Kind, Snapshot, SnapshotError};
 use ce_model::access::Access;
 use ce_model::digest::ObjectId;
 use ce_model::exit::{Exit, Explain};
-use ce_model::expression::{Mistake, Signature};
+use ce_model::expression::{Mistake, Signature, Signatures};
 use ce_model::leftovers::is_leftover;
 use ce_model::name::{ComputationName, InputName, TaskName};
 use ce_model::suggest::{near, nearest};
 use ce_model::system_hints;
 use ce_model::task::{
-    Computation, LIBRARY, LoadedFrom, Task, TaskFile, TaskFileId, TaskTree, WORKFLOW_TEXT,
+    Computation, LoadedFrom, Task, TaskFile, TaskFileId, TaskTree, TextComputation, WORKFLOW_TEXT,
 };
 use ce_model::text_file::TextError;
 
@@ -394,7 +394,8 @@ fn read(
     findings.sort();
     match (commit, name, expression) {
         (Some(commit), Some(name), Some(read)) if findings.problems.is_empty() => {
-            let ReadExpression { inputs, defaults, files, trees, computations, workflow } = read;
+            let ReadExpression { inputs, defaults, files, trees, workflow, .. } = read;
+            let (computations, text_computations) = (read.computations, read.text_computations);
             if let (Some(inputs), Some(workflow)) = (inputs, workflow) {
                 let LoadedWorkflow { workflow, bound, sweeps, resources, definitions } = workflow;
                 let task = Task {
@@ -410,6 +411,7 @@ fn read(
                     bound,
                     sweeps,
                     computations,
+                    text_computations,
                     resources,
                     workflow,
                     definitions,
@@ -430,6 +432,7 @@ struct ReadExpression {
     files: Vec<TaskFile>,
     trees: Vec<TaskTree>,
     computations: Vec<Computation>,
+    text_computations: Vec<TextComputation>,
     workflow: Option<LoadedWorkflow>,
 }
 
@@ -452,8 +455,10 @@ fn read_expression(
             (inputs, defaults)
         }
     };
-    let shared = SharedLines::of_task(source, computations::names, findings);
-    let mut library = Library::new(source);
+    let texts = written.text_computations();
+    let names = |source: &mut _| computations::names(source, texts);
+    let shared = SharedLines::of_task(source, names, findings);
+    let mut library = Library::new(source, texts);
     let mut trees = TaskTrees::default();
     let nodes = NodeMaker::new(
         written,
@@ -470,7 +475,8 @@ fn read_expression(
     let written: Vec<PathBuf> = written.collect::<BTreeSet<_>>().into_iter().collect();
     computations.iter_mut().for_each(|it| it.access.written.clone_from(&written));
     let trees = trees.into_trees();
-    ReadExpression { inputs, defaults, files, trees, computations, workflow }
+    let text_computations = texts.to_vec();
+    ReadExpression { inputs, defaults, files, trees, computations, text_computations, workflow }
 }
 
 /// The path of the task in its repository. Bytes that are not UTF-8 are escaped.
@@ -535,11 +541,10 @@ fn any_inputs(source: &mut impl TaskSource) -> Option<Vec<InputName>> {
 /// Returns the computations of the task in a directory, as it is checked out, each with its directory or file relative to
 /// the task. It is empty if the task or its repository cannot be read, or is not trusted.
 pub fn computation_places(dir: &Path) -> Vec<(ComputationName, PathBuf)> {
-    let listed = work_tree(dir).map(|mut source| computations::listed(&mut source));
-    let listed = listed.unwrap_or_default().into_iter();
-    let place = |(name, entry): (String, String)| {
-        Some((name.parse().ok()?, Path::new(LIBRARY).join(entry)))
-    };
+    let Some(mut source) = work_tree(dir) else { return Vec::new() };
+    let texts = computations::text_computations(&mut source);
+    let listed = computations::listed(&mut source, &texts).into_iter();
+    let place = |(name, place): (String, PathBuf)| Some((name.parse().ok()?, place));
     let mut places: Vec<_> = listed.filter_map(place).collect();
     places.sort();
     places
@@ -547,8 +552,8 @@ pub fn computation_places(dir: &Path) -> Vec<(ComputationName, PathBuf)> {
 
 /// Returns the names of the computations in a directory that may become a task, and the directory or file of each.
 pub(crate) fn library(task: &Path) -> Vec<(String, PathBuf)> {
-    let listed = computations::listed(&mut Snapshot::of_files(task)).into_iter();
-    listed.map(|(name, entry)| (name, task.join(LIBRARY).join(entry))).collect()
+    let listed = computations::listed(&mut Snapshot::of_files(task), &[]).into_iter();
+    listed.map(|(name, place)| (name, task.join(place))).collect()
 }
 
 /// The files of a task that is checked out, if its repository is there and trusted.
@@ -558,12 +563,17 @@ fn work_tree(dir: &Path) -> Option<Snapshot> {
     Some(Snapshot::of_files(&real))
 }
 
-/// Returns the signature of a computation of the task in a directory, as far as it is known: loading the task reports
+/// Returns the signatures of computations of the task in a directory, as far as they are known: loading the task reports
 /// problems.
-pub fn signature(dir: &Path, name: &str) -> Signature {
+pub fn signatures<'a>(dir: &Path, names: impl IntoIterator<Item = &'a String>) -> Signatures {
     let mut source = Snapshot::of_files(&dir.canonicalize().unwrap_or_else(|_| dir.to_owned()));
-    let described = computations::described(&mut source, name, &mut Problems::default());
-    Signature { inputs: described.inputs, outputs: described.outputs }
+    let texts = computations::text_computations(&mut source);
+    let mut signature = |name: &String| {
+        let described =
+            computations::described(&mut source, &texts, name, &mut Problems::default());
+        Signature { inputs: described.inputs, outputs: described.outputs }
+    };
+    names.into_iter().map(|name| (name.clone(), signature(name))).collect()
 }
 
 /// Returns the names of the inputs and outputs of the computation in a directory, and what it may access. Without these

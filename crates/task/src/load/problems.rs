@@ -105,13 +105,17 @@ pub enum LoadFault {
     #[hint("give each a name of its own, or chmod -x a file that is not a computation")]
     SeveralComputations {
         name: String,
-        /// Their names in `computations/`.
+        /// Their names in `computations/`, or their places.
         files: Vec<String>,
     },
     /// The declaration of a computation in one file is not valid.
     #[error("{0}")]
     #[hint(_0.hint())]
     Declaration(#[from] DeclarationError),
+    /// What executes a program cannot read it.
+    #[error("the program cannot be read: {0}")]
+    #[hint("correct this line, or one above it")]
+    Program(String),
     /// `exec` may not be executed.
     #[error("is not executable")]
     #[hint("chmod +x, and commit the change of mode")]
@@ -311,6 +315,10 @@ pub enum LoadFault {
         "give the file to exec as an input, such as OWN('PATH'), or commit it without the filter lfs"
     )]
     Pointer(PathBuf),
+    /// A link leads to a text with computations that would not be found again.
+    #[error("the name of {}, in which computations stand, does not end in .ce", .0.display())]
+    #[hint("rename it, and let the link workflow.ce lead to the new name")]
+    TextName(PathBuf),
     /// The contents of a file that Git LFS keeps are not in this clone.
     #[error("{0}")]
     #[hint(_0.hint())]

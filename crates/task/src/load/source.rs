@@ -14,7 +14,7 @@ use ce_git::{
 };
 use ce_model::digest::ObjectId;
 use ce_model::name::TreeName;
-use ce_model::task::{FileContents, RecordedTree};
+use ce_model::task::{FileContents, RecordedTree, WORKFLOW_TEXT};
 use ce_model::text_file::{self, TextError};
 
 use super::problems::LoadFault;
@@ -100,6 +100,9 @@ pub(super) trait TaskSource {
     /// Returns the version of the computation in a file with this name in a directory, following links.
     fn file_version(&mut self, dir: &TreePath, name: &str) -> Result<SourceVersion, LoadFault>;
 
+    /// Returns the version of a computation that stands in the text of the workflow, given by the file that it is.
+    fn text_version(&mut self, name: &str, file: &str) -> Result<SourceVersion, LoadFault>;
+
     /// Finds the contents of the file with this name in a directory, following links.
     fn contents(&mut self, dir: &TreePath, name: &str) -> Result<FileContents, LoadFault>;
 
@@ -145,6 +148,18 @@ pub(super) fn contents(snapshot: &Snapshot, file: &TreePath) -> Result<FileConte
     match snapshot.lfs_files(file)?.pop() {
         Some(large) => Ok(FileContents::Large(object(&large)?)),
         None => Ok(FileContents::Blob(snapshot.id(file)?)),
+    }
+}
+
+/// The text of a workflow in which computations stand: they must be found again.
+pub(super) fn workflow_text(snapshot: &Snapshot) -> Result<TreePath, LoadFault> {
+    let text = snapshot.find(Path::new(WORKFLOW_TEXT))?;
+    if let Some(pointer) = snapshot.lfs_files(&text)?.pop() {
+        return Err(LoadFault::Pointer(pointer.path));
+    }
+    match text.place() {
+        place if ce_git::is_text_name(&place) => Ok(text),
+        place => Err(LoadFault::TextName(place)),
     }
 }
 
@@ -221,6 +236,12 @@ impl TaskSource for Snapshot {
     fn file_version(&mut self, dir: &TreePath, name: &str) -> Result<SourceVersion, LoadFault> {
         let file = self.entry(dir, OsStr::new(name))?;
         self.version(&file)
+    }
+
+    fn text_version(&mut self, _: &str, file: &str) -> Result<SourceVersion, LoadFault> {
+        let text = workflow_text(self)?;
+        let (commit, tree) = (text.commit()?, self.id_of_contents(&text, file)?);
+        Ok(SourceVersion { commit, tree, dirty: false, checked_out: None })
     }
 
     fn contents(&mut self, dir: &TreePath, name: &str) -> Result<FileContents, LoadFault> {

@@ -124,7 +124,7 @@ impl Dependencies {
         let directories: BTreeSet<&Path> =
             directories.map(PathBuf::as_path).chain([task]).collect();
         let tops = directories.into_iter().map(|it| (it.to_owned(), ce_git::top(it))).collect();
-        let optional = PARTS.map(|name| task.join(name)).into_iter();
+        let optional = PARTS.into_iter().chain([LIBRARY]).map(|name| task.join(name));
         let absent = optional.filter(|part| !exists(part)).collect();
         Some(Self { tops, repositories, absent, library, fingerprints })
     }

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use ce_git::TreePath;
 use ce_model::expression::{Expression, NodeKind, Parsed};
 use ce_model::sweep::SweepRules;
-use ce_model::task::{NodeId, WORKFLOW_TEXT};
+use ce_model::task::{NodeId, TextComputation, WORKFLOW_TEXT};
 
 use super::problems::{LoadFault, Problem, Problems, WarningKind};
 use super::source::TaskSource;
@@ -43,6 +43,14 @@ impl<'a> WrittenWorkflow<'a> {
         match self {
             Self::Text(parsed) => &parsed.text.expression,
             Self::Directories(written) => &written.text.expression,
+        }
+    }
+
+    /// The computations that stand in the text.
+    pub(super) fn text_computations(self) -> &'a [TextComputation] {
+        match self {
+            Self::Text(parsed) => &parsed.text.computations,
+            Self::Directories(_) => &[],
         }
     }
 

@@ -72,6 +72,10 @@ impl TaskSource for TestFiles {
         self.version(dir)
     }
 
+    fn text_version(&mut self, _: &str, _: &str) -> Result<SourceVersion, LoadFault> {
+        Ok(SourceVersion { commit: id(), tree: id(), dirty: false, checked_out: None })
+    }
+
     fn contents(&mut self, _: &TreePath, _: &str) -> Result<FileContents, LoadFault> {
         Ok(FileContents::Blob(id()))
     }

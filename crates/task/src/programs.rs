@@ -1,0 +1,114 @@
+//! Whether the programs of computations can be read by what executes them. Bash and Python say so, and execute nothing.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+use ce_files::umask;
+use ce_git::{TreeFile, TreeFileKind, Trees};
+use ce_model::task::{Computation, Task, WORKFLOW_TEXT, interpreter};
+
+use crate::load::{LoadError, LoadFault, Problem};
+
+/// What was found out about the programs of a task.
+#[derive(Debug, Default)]
+pub struct CheckedPrograms {
+    /// The number of programs that can be read.
+    pub readable: usize,
+    /// The names of computations whose programs nobody here could be asked about.
+    pub untried: Vec<String>,
+}
+
+/// A command that is asked, given the path of the file as its last argument.
+struct SyntaxCheck {
+    /// The names of the interpreters that it stands for.
+    interpreters: &'static [&'static str],
+    command: &'static [&'static str],
+}
+
+/// Prints the line and the message of an error. Nothing is imported but what Python itself needs.
+const PYTHON: &str = "import sys
+try:
+    compile(open(sys.argv[1], 'rb').read(), 'exec', 'exec')
+except (SyntaxError, ValueError) as error:
+    sys.exit('line %s: %s' % (getattr(error, 'lineno', None) or 1, getattr(error, 'msg', error)))";
+
+const CHECKS: [SyntaxCheck; 3] = [
+    SyntaxCheck { interpreters: &["bash"], command: &["bash", "-n"] },
+    SyntaxCheck { interpreters: &["sh", "dash"], command: &["sh", "-n"] },
+    SyntaxCheck { interpreters: &["python"], command: &["python3", "-I", "-c", PYTHON] },
+];
+
+/// Asks whether all programs of a task can be read.
+///
+/// # Errors
+///
+/// Returns all that cannot at once, each with the line that its reader names.
+pub fn check_programs(dir: &Path, task: &Task) -> Result<CheckedPrograms, LoadError> {
+    let trees = Trees::new(dir);
+    let (mut found, mut problems) = (CheckedPrograms::default(), Vec::new());
+    for computation in &task.computations {
+        let program = program(&trees, computation);
+        let said = program.as_deref().and_then(|program| Some((program, read(program)?)));
+        match said {
+            None => found.untried.push(computation.name.to_string()),
+            Some((_, None)) => found.readable += 1,
+            Some((_, Some(said))) => problems.push(problem(task, computation, &said)),
+        }
+    }
+    if problems.is_empty() {
+        return Ok(found);
+    }
+    Err(LoadError::Problems { path: dir.to_owned(), problems, warnings: Vec::new() })
+}
+
+/// The contents of the file that is executed; `None` if they cannot be read here.
+fn program(trees: &Trees, computation: &Computation) -> Option<Vec<u8>> {
+    let own = Trees::checked_out(computation);
+    let found = Mutex::new(None);
+    let tell = |file: TreeFile| {
+        if let (TreeFileKind::Executable(contents), true) =
+            (file.kind, file.path == Path::new("exec"))
+        {
+            *found.lock().unwrap_or_else(PoisonError::into_inner) = Some(contents);
+        }
+        Ok(())
+    };
+    own.as_ref().unwrap_or(trees).code_files(computation.into(), &tell).ok()?;
+    found.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Lets a program be read. `None` if nobody here can; else what is wrong with it, if anything is.
+fn read(program: &[u8]) -> Option<Option<String>> {
+    let first = program.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let name = interpreter(std::str::from_utf8(first).ok()?)?;
+    let check = CHECKS.iter().find(|check| check.interpreters.contains(&name))?;
+    let mut file = tempfile::NamedTempFile::new().ok()?;
+    file.write_all(program).ok()?;
+    let mut command = Command::new(check.command[0]);
+    command.args(&check.command[1..]).arg(file.path()).stdin(Stdio::null());
+    let told = umask::as_user(|| command.output()).ok()?;
+    if told.status.success() {
+        return Some(None);
+    }
+    let said = String::from_utf8_lossy(&told.stderr);
+    let place = format!("{}: ", file.path().display());
+    Some(Some(said.lines().next().unwrap_or_default().replace(&place, "")))
+}
+
+/// The problem that a reader has told, as in `line 3: syntax error`.
+fn problem(task: &Task, computation: &Computation, said: &str) -> Problem {
+    let numbered = said.strip_prefix("line ").unwrap_or(said).split_once(": ");
+    let numbered = numbered.and_then(|(line, text)| Some((line.parse::<usize>().ok()?, text)));
+    let (line, text) = numbered.map_or((None, said), |(line, text)| (Some(line), text));
+    let in_text = computation.file.as_deref() == Some(Path::new(WORKFLOW_TEXT));
+    let written = task.text_computations.iter().find(|it| in_text && it.name == computation.name);
+    let line = match written.map(|written| written.file().lines) {
+        // An error at the end of the file may be in the line behind it.
+        Some(lines) => line.and_then(|line| lines.get(line - 1).or(lines.last()).copied()),
+        None => line,
+    };
+    let fault = LoadFault::Program(text.to_owned());
+    Problem { path: computation.place_of("exec"), line, excerpt: None, fault }
+}
