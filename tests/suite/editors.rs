@@ -111,6 +111,37 @@ fn a_grammar_knows_each_part_of_a_workflow() {
     }
 }
 
+/// A text with two computations, in Bash and in Python.
+const COMPUTATIONS: &str = "a: x -> b # why\n    tr 'x' \"$1\"\n\nc: -> d\n    #!/usr/bin/env python3\n    import os\n\n(a (c))";
+
+#[test]
+fn a_grammar_knows_where_a_computation_begins_and_ends() {
+    let project = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let grammar = fs::read_to_string(project.join("editors/textmate/compeval.tmLanguage.json"));
+    let grammar: Value = serde_json::from_str(&grammar.unwrap()).unwrap();
+    assert_eq!(grammar["patterns"][0]["include"], "#computation");
+    let regex = |rule: &Value, key: &str| Regex::new(rule[key].as_str().unwrap()).unwrap();
+    let rule = &grammar["repository"]["computation"]["patterns"][0];
+    let (begin, end) = (regex(rule, "begin"), regex(rule, "end"));
+    for line in COMPUTATIONS.lines() {
+        let is_head = ["a:", "c:"].iter().any(|name| line.starts_with(name));
+        assert_eq!(begin.is_match(line).unwrap(), is_head, "{line}");
+        assert_eq!(end.is_match(line).unwrap(), is_head || line.starts_with('('), "{line}");
+    }
+    for line in ["x: = (f -> y)", "(f x -> y)", "a = b # c: d -> e", "x: y # -> z"] {
+        assert!(!begin.is_match(line).unwrap(), "{line}");
+    }
+    let blocks = &grammar["repository"]["block"]["patterns"];
+    let language = |line: &str| {
+        let blocks = blocks.as_array().unwrap().iter();
+        let mut fitting = blocks.filter(|rule| regex(rule, "begin").is_match(line).unwrap());
+        fitting.next().unwrap()["contentName"].as_str().unwrap().rsplit('.').next().unwrap()
+    };
+    assert_eq!(language("    #!/usr/bin/env python3"), "python");
+    assert_eq!(language("\t#!/usr/bin/Rscript"), "r");
+    assert_eq!(language("  tr 'x' y"), "shell");
+}
+
 /// Writes the name of the group of each character of a text: its line, the group and the character.
 const GROUPS: &str = r#"
 let groups = []
@@ -171,5 +202,21 @@ fn vim_knows_each_part_of_a_workflow() {
     for (number, (line, part, _, group)) in (1..).zip(PARTS) {
         let piece = (number, part.to_owned(), group.to_owned());
         assert!(found.contains(&piece), "{line}: {piece:?} in {found:?}");
+    }
+    let found = highlighted(COMPUTATIONS);
+    for (number, part, group) in [
+        (1, "a:", "compevalHeadName"),
+        (1, "->", "compevalArrow"),
+        (1, "# why", "compevalComment"),
+        (2, "$1", "sh"),
+        (6, "import", "python"),
+        (8, "a", "compevalCall"),
+    ] {
+        let is_it = |piece: &(usize, String, String)| {
+            piece.0 == number
+                && piece.1.trim().starts_with(part.trim())
+                && piece.2.starts_with(group)
+        };
+        assert!(found.iter().any(is_it), "{part}: {found:?}");
     }
 }

@@ -15,10 +15,11 @@ use ce_evaluate::{
 };
 use ce_model::exit::Explain;
 use ce_model::humanize::{counted, quoted};
-use ce_model::plan::{CallId, FirstRows, ReplicatedPoint};
+use ce_model::plan::{CallId, FirstRows, Operation, ReplicatedPoint};
 use ce_model::sweep::{EndReason, ExclusionFault, REPLICATE, ReplicatesEnd, point_title};
+use ce_model::task::WORKFLOW_TEXT;
 use ce_storage::records::{FailureRecord, Provenance};
-use ce_storage::{Damage, PriorAttempt, StorageError};
+use ce_storage::{Damage, LogTail, PriorAttempt, StorageError};
 use ce_task::load::WarningKind;
 
 /// The number of lines of a log that are shown.
@@ -346,10 +347,22 @@ fn failure(evaluation: &Evaluation, call: CallId, outcome: &Outcome) -> Option<S
             line(&mut text, "   |", &harmless(printed));
         }
     }
+    if let Some(number) = line_in_text(evaluation, call, log.as_ref()) {
+        line(&mut text, "at", &format!("{WORKFLOW_TEXT}:{number}"));
+    }
     if let Some(hint) = hint {
         line(&mut text, "try", &harmless(hint));
     }
     Some(text)
+}
+
+/// The line of a computation that stands in the text of the workflow: the one that its log names last, or else its head.
+fn line_in_text(evaluation: &Evaluation, call: CallId, log: Option<&LogTail>) -> Option<usize> {
+    let Operation::Computation(id) = evaluation.plan.call(call).operation else { return None };
+    let computation = &evaluation.task.computations[id.index()];
+    let text = evaluation.task.text_computation(computation)?;
+    let named = log.and_then(|log| text.file().line_named_in(&log.tail));
+    Some(named.unwrap_or(text.head_line))
 }
 
 /// Describes in words the suspension of a call.

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use ce_files::umask;
 use ce_git::{TreeFile, TreeFileKind, Trees};
-use ce_model::task::{Computation, Task, WORKFLOW_TEXT, interpreter};
+use ce_model::task::{Computation, Task, interpreter};
 
 use crate::load::{LoadError, LoadFault, Problem};
 
@@ -102,9 +102,7 @@ fn problem(task: &Task, computation: &Computation, said: &str) -> Problem {
     let numbered = said.strip_prefix("line ").unwrap_or(said).split_once(": ");
     let numbered = numbered.and_then(|(line, text)| Some((line.parse::<usize>().ok()?, text)));
     let (line, text) = numbered.map_or((None, said), |(line, text)| (Some(line), text));
-    let in_text = computation.file.as_deref() == Some(Path::new(WORKFLOW_TEXT));
-    let written = task.text_computations.iter().find(|it| in_text && it.name == computation.name);
-    let line = match written.map(|written| written.file().lines) {
+    let line = match task.text_computation(computation).map(|text| text.file().lines) {
         // An error at the end of the file may be in the line behind it.
         Some(lines) => line.and_then(|line| lines.get(line - 1).or(lines.last()).copied()),
         None => line,

@@ -98,6 +98,12 @@ impl Task {
         }
     }
 
+    /// A computation as it stands in the text, if it does.
+    pub fn text_computation(&self, computation: &Computation) -> Option<&TextComputation> {
+        let is_in_text = computation.file.as_deref() == Some(Path::new(WORKFLOW_TEXT));
+        self.text_computations.iter().find(|it| is_in_text && it.name == computation.name)
+    }
+
     /// The names of all values that a node makes, by number: see [`Node::made`].
     pub fn made(&self, node: NodeId) -> Vec<&str> {
         self.workflow[node].made(|id| &self.computations[id.index()].outputs)

@@ -86,6 +86,18 @@ impl TextComputation {
 }
 
 impl ComputationFile {
+    /// The line of the workflow's text that the last words of a program's log name, as Bash, other shells, Python and Perl name a line of
+    /// the file that they execute.
+    pub fn line_named_in(&self, log: &str) -> Option<usize> {
+        let numbers = log.match_indices("/exec").filter_map(|(at, exec)| {
+            let rest = log[at + exec.len()..].trim_start_matches(['"', '\'', ',', ':', ' ']);
+            let rest = rest.strip_prefix("line ").unwrap_or(rest);
+            let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+            rest[..digits].parse::<usize>().ok()
+        });
+        self.lines.get(numbers.last()?.checked_sub(1)?).copied()
+    }
+
     fn push(&mut self, number: usize, line: &str) {
         self.contents.extend([line, "\n"]);
         self.lines.push(number);
@@ -171,4 +183,35 @@ pub fn interpreter(line: &str) -> Option<&str> {
     let program = names.find(|name| *name != "env")?;
     let is_version = |c: char| c.is_ascii_digit() || matches!(c, '.' | '-');
     Some(program.trim_end_matches(is_version))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_names_a_line_of_the_block() {
+        let computation = TextComputation {
+            name: "a".parse().unwrap(),
+            inputs: Vec::new(),
+            outputs: vec!["b".into()],
+            block: ["one", "two"].map(Into::into).into(),
+            head_line: 7,
+            block_line: 9,
+        };
+        let file = computation.file();
+        for (log, line) in [
+            ("/computation/exec: line 4: one: command not found", Some(9)),
+            ("/computation/exec: 5: two: not found\n", Some(10)),
+            ("  File \"/computation/exec\", line 5, in <module>\n    two\n", Some(10)),
+            ("x at /st/tmp/1/a/exec line 4.\nx at /st/tmp/1/a/exec line 5.\n", Some(10)),
+            ("/computation/exec: line 1: x", Some(7)),
+            ("/computation/exec: line 99: x", None),
+            ("/computation/exec: line 0: x", None),
+            ("/computation/execute: line 4: x", None),
+            ("tr: invalid option", None),
+        ] {
+            assert_eq!(file.line_named_in(log), line, "{log}");
+        }
+    }
 }

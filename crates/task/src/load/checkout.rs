@@ -11,7 +11,7 @@ use ce_git::{
 };
 use ce_model::digest::ObjectId;
 use ce_model::name::TreeName;
-use ce_model::task::{FileContents, RecordedTree, WORKFLOW_TEXT};
+use ce_model::task::{FileContents, RecordedTree, TextComputation, WORKFLOW_TEXT};
 
 use super::computations::{self, RESOURCES_FILE, name_of_file};
 use super::problems::LoadFault;
@@ -27,6 +27,8 @@ pub(super) struct Checkout {
     repository: PathBuf,
     heads: Heads,
     snapshot: Snapshot,
+    /// The commit at HEAD and the computations in its text, once a draft has asked for them.
+    committed: Option<(Snapshot, Vec<TextComputation>)>,
     /// It is read as the work tree stands, with uncommitted changes.
     is_draft: bool,
     uncommitted: Uncommitted,
@@ -71,6 +73,7 @@ impl Checkout {
             repository: ce_git::top(task).unwrap_or_else(|| task.to_owned()),
             heads,
             snapshot,
+            committed: None,
             is_draft: false,
             uncommitted,
             changed: Vec::new(),
@@ -169,8 +172,13 @@ impl Checkout {
 
     /// The tree or blob that the computation of this name has at HEAD, wherever it stands there.
     fn committed_tree(&mut self, name: &str) -> Option<ObjectId> {
-        let mut committed = self.heads.snapshot(&self.task).ok()?;
-        computations::committed_tree(&mut committed, name)
+        if self.committed.is_none() {
+            let mut snapshot = self.heads.snapshot(&self.task).ok()?;
+            let texts = computations::text_computations(&mut snapshot);
+            self.committed = Some((snapshot, texts));
+        }
+        let (snapshot, texts) = self.committed.as_mut()?;
+        computations::version_of(snapshot, texts, name).map(|version| version.tree)
     }
 
     /// Another file of the library, with uncommitted changes, that has the name of a computation and may be executed. Committed, both would

@@ -11,7 +11,6 @@ use ce_files::walk::{GrantError, TrustedLinks, open_device, open_granted};
 use ce_git::{Snapshot, TreePath};
 use ce_model::access::{Access, Rule, RuleError};
 use ce_model::declaration::{self, Declaration};
-use ce_model::digest::ObjectId;
 use ce_model::expression::parse as parse_expression;
 use ce_model::name::{ComputationName, NameError, check_input, check_output};
 use ce_model::resources::{Resource, Resources};
@@ -415,15 +414,18 @@ pub(super) fn text_computations(source: &mut impl TaskSource) -> Vec<TextComputa
     parsed.map(|parsed| parsed.text.computations).unwrap_or_default()
 }
 
-/// The tree or blob of the computation with this name, wherever it stands.
-pub(super) fn committed_tree(committed: &mut Snapshot, name: &str) -> Option<ObjectId> {
-    let texts = text_computations(committed);
-    let version = match locate(committed, &texts, &mut None, name).ok()? {
-        CodePlace::Directory(dir) => committed.version(&dir),
-        CodePlace::File(library, file) => committed.file_version(&library, &file),
-        CodePlace::Text(text) => committed.text_version(name, &text.file().contents),
+/// The version of the computation with this name at a commit, wherever it stands there. `texts` are the computations in the text.
+pub(super) fn version_of(
+    commit: &mut Snapshot,
+    texts: &[TextComputation],
+    name: &str,
+) -> Option<SourceVersion> {
+    let version = match locate(commit, texts, &mut None, name).ok()? {
+        CodePlace::Directory(dir) => commit.version(&dir),
+        CodePlace::File(library, file) => commit.file_version(&library, &file),
+        CodePlace::Text(text) => commit.text_version(name, &text.file().contents),
     };
-    Some(version.ok()?.tree)
+    version.ok()
 }
 
 /// The path of a computation in a task.
