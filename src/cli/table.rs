@@ -146,9 +146,8 @@ impl Tool for ShowTable {
         say_unknown(&[(&evaluation, &table)]);
         if self.format() == TableFormat::Text {
             say("ce", &report::table_counts(&table));
-            if let Some(disturbed) = report::disturbed_rows(&table) {
-                say("ce", &disturbed);
-            }
+            let oddities = [report::disturbed_rows(&table), report::different_requests(&table)];
+            oddities.iter().flatten().for_each(|oddity| say("ce", oddity));
         }
         Ok(match evaluation.exit() {
             _ if table.is_complete() => Exit::Done,

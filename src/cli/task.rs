@@ -16,7 +16,7 @@ use ce_git::Trees;
 use ce_model::exit::Exit;
 use ce_model::expression::{Labels, Sharing, Style, Text, written_alone};
 use ce_model::humanize::{counted, quoted_path};
-use ce_model::name::ComputationName;
+use ce_model::name::{ComputationName, variables};
 use ce_model::plan::Plan;
 use ce_model::suggest::nearest;
 use ce_model::sweep::Lookalike;
@@ -132,6 +132,7 @@ impl Tool for Check {
                 ),
             );
         }
+        warn_of_lost_variables(&task);
         let programs = self.programs.then(|| check_programs(&self.task.task, &task)).transpose()?;
         let plan = Plan::new(&task);
         let told: BTreeSet<PathBuf> = empty_sweeps(&task, &plan).collect();
@@ -171,6 +172,27 @@ impl Tool for Check {
             writeln!(out, "{count} can be read{untried}").map_err(OutputError)?;
         }
         Ok(Exit::Done)
+    }
+}
+
+/// Warns of inputs and outputs that no variable of the environment tells `exec`, since two would have one name.
+fn warn_of_lost_variables(task: &Task) {
+    for computation in &task.computations {
+        for names in [&computation.inputs, &computation.outputs] {
+            let lost =
+                names.iter().zip(variables(names)).filter(|(_, variable)| variable.is_none());
+            let lost: Vec<String> = lost.map(|(name, _)| format!("{name:?}")).collect();
+            if !lost.is_empty() {
+                let (place, names) = (computation.place(), lost.join(" and "));
+                say(
+                    "ce",
+                    &format_args!(
+                        "warning: {}: {names} would be one variable of the environment, and are none\n  try: rename all but one, or use their positions",
+                        place.display()
+                    ),
+                );
+            }
+        }
     }
 }
 

@@ -23,7 +23,7 @@ use ce_executor::{
 };
 use ce_files::state::SecretKey;
 use ce_model::access::{InputLabel, Rule};
-use ce_model::name::{is_directory, numbered};
+use ce_model::name::{self, is_directory, numbered};
 use ce_model::resources::Resources;
 use ce_model::task::Computation;
 use ce_storage::records::{Execution, HostKind, NOT_ISOLATED, SuspensionRecord, machine};
@@ -226,6 +226,7 @@ impl<'a> CallLauncher<'a> {
             _ => None,
         };
         let mut inputs = Vec::with_capacity(sources.len());
+        let mut variables = name::variables(&computation.inputs).into_iter();
         let isolate = self.isolates(purpose);
         for (number, source) in sources.iter().enumerate() {
             let (path, id) = storage.inputs().verify_unchanged(source)?;
@@ -235,11 +236,15 @@ impl<'a> CallLauncher<'a> {
                 file: VerifiedPath { path, id },
                 digest: source.digest,
                 name: numbered(number, label),
+                variable: variables.next().flatten(),
+                text: storage.values().text(source),
             });
         }
-        let outputs = outputs.iter().enumerate().map(|(number, name)| OutputFile {
+        let outputs = outputs.iter().zip(name::variables(outputs)).enumerate();
+        let outputs = outputs.map(|(number, (name, variable))| OutputFile {
             path: stage.made(number, name, false),
             name: numbered(number, name),
+            variable,
         });
         let (outbox, work) = match purpose {
             Purpose::Look(Some(kept)) => (kept.outputs.clone(), kept.tmp.clone()),
@@ -268,6 +273,7 @@ impl<'a> CallLauncher<'a> {
                 _ => resources.time.into_iter().chain(self.settings.policy.timeout).min(),
             },
             visible_gpus: gpus.into(),
+            requested: resources.variables(&computation.access),
             exclusive: resources.exclusive,
             inspection: None,
             // Slurm grants the graphics processors of an allocation.
@@ -520,6 +526,8 @@ pub struct InspectedCall {
     pub computation: Computation,
     /// The values that it reads, in order.
     pub sources: Vec<Stored>,
+    /// What its execution was told to have asked for.
+    pub resources: Resources,
     /// The directory that keeps the outputs; without one, they are discarded.
     pub kept: Option<KeptDirectory>,
 }
@@ -571,7 +579,7 @@ pub fn inspect(
         name: &call.name,
         computation: &call.computation,
         sources: &call.sources,
-        resources: &Resources::default(),
+        resources: &call.resources,
         gpus: &[],
         purpose: Purpose::Look(call.kept.as_ref()),
     })?;

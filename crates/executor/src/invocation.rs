@@ -1,12 +1,13 @@
 //! One execution, as an executor is asked for it: its program, its files, which must still be the verified ones, and
 //! its log.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::num::NonZeroU32;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ce_files::{open_leased, umask};
@@ -52,6 +53,8 @@ pub struct Invocation {
     pub limit: Option<Duration>,
     /// The names of the graphics processors that its turn lets it use.
     pub visible_gpus: Vec<String>,
+    /// What it asks for, as variables of the environment: names, and values if it asks.
+    pub requested: Vec<(&'static str, Option<String>)>,
     /// Whether nothing else may be executed on the host meanwhile.
     pub exclusive: bool,
     /// A command in place of the program, with which a user looks into the sandbox.
@@ -125,6 +128,10 @@ pub struct InputFile {
     pub name: String,
     /// A symbolic link to it, whose name has its suffix, for an execution without a sandbox.
     pub link: Option<PathBuf>,
+    /// The name by which its variables of the environment end, unless another input has the same.
+    pub variable: Option<String>,
+    /// Its contents, if they are one short line.
+    pub text: Option<Arc<str>>,
 }
 
 impl InputFile {
@@ -141,6 +148,8 @@ pub struct OutputFile {
     pub path: PathBuf,
     /// Its name in the outbox, where a sandbox lets it be made: its number, and its suffix if it has one.
     pub name: String,
+    /// The name by which its variable of the environment ends, unless another output has the same.
+    pub variable: Option<String>,
 }
 
 /// The variable that names the directory of a call which stays as long as that is suspended.
@@ -162,6 +171,34 @@ impl Invocation {
     pub(super) fn gpu_variable(&self) -> Option<(&'static str, String)> {
         let names = &self.visible_gpus;
         (!names.is_empty()).then(|| (VISIBLE_GPUS, names.join(",")))
+    }
+
+    /// The variables of the environment that tell the paths and texts of its inputs and the paths of its outputs by their names.
+    /// In a sandbox, these are in the given directories.
+    pub(super) fn named_files(
+        &self,
+        sandbox: Option<[&Path; 2]>,
+    ) -> impl Iterator<Item = (OsString, OsString)> {
+        let named = |begin: &str, end: &Option<String>, value: &OsStr| {
+            Some((format!("{begin}_{}", end.as_ref()?).into(), value.to_owned()))
+        };
+        let inputs = self.inputs.iter().flat_map(move |input| {
+            let path = match sandbox {
+                Some([inputs, _]) => inputs.join(&input.name),
+                None => input.outside().to_owned(),
+            };
+            let text = input.text.as_ref();
+            let text = text.and_then(|text| named("text", &input.variable, OsStr::new(&**text)));
+            named("in", &input.variable, path.as_os_str()).into_iter().chain(text)
+        });
+        let outputs = self.outputs.iter().filter_map(move |output| {
+            let path = match sandbox {
+                Some([_, outputs]) => outputs.join(&output.name),
+                None => output.path.clone(),
+            };
+            named("out", &output.variable, path.as_os_str())
+        });
+        inputs.chain(outputs)
     }
 
     /// The file that is executed.

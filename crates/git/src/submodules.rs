@@ -70,7 +70,8 @@ impl Repositories {
         {
             return Ok(());
         }
-        let Some(repository) = self.repository_of(commit)? else { return Ok(()) };
+        // Who reads the code says what is wrong with the repositories.
+        let Ok(Some(repository)) = self.repository_of(commit) else { return Ok(()) };
         let files = text_computations::files_at(repository, commit)?;
         self.keep(&files)?;
         self.read.borrow_mut().insert(commit);

@@ -252,6 +252,20 @@ pub fn stem(name: &str) -> String {
     format!("{}{slash}", &name[..name.len() - suffix(name).len()])
 }
 
+/// The names by which the variables of the environment of `exec` end that tell it inputs, or outputs, with these symbolic names: characters
+/// other than ASCII letters, digits and `_` are `_`, and the slash of a directory is left out. `None` for names that become one.
+pub fn variables(names: &[impl AsRef<str>]) -> Vec<Option<String>> {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    let all: Vec<String> = names
+        .iter()
+        .map(|name| {
+            name.as_ref().strip_suffix('/').unwrap_or(name.as_ref()).chars().map(plain).collect()
+        })
+        .collect();
+    let is_single = |name: &&String| all.iter().filter(|other| other == name).count() == 1;
+    all.iter().map(|name| Some(name).filter(is_single).cloned()).collect()
+}
+
 /// The name under which `exec` finds an input or output: its number, with the suffix of its symbolic name.
 pub fn numbered(number: usize, name: &str) -> String {
     format!("{number:02}{}", suffix(name))
@@ -300,6 +314,14 @@ pub fn encoded(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_variable_has_a_name_that_no_other_has() {
+        let names = ["words", "stop words", "stop-words", "cells.zarr/", "é", "2"];
+        let found = variables(&names);
+        let found: Vec<_> = found.iter().map(Option::as_deref).collect();
+        assert_eq!(found, [Some("words"), None, None, Some("cells_zarr"), Some("_"), Some("2")]);
+    }
 
     #[test]
     fn a_suffix_is_one_or_two_words_after_dots() {

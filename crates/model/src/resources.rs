@@ -4,12 +4,14 @@
 //! the texts of names, so it is known only when the call is planned.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::access::Access;
 use crate::exit::Explain;
 use crate::humanize;
 use crate::template::Template;
@@ -176,7 +178,34 @@ pub struct Resources {
 /// Characters in options of launchers that a [class](Resources::class) has in another form, in the order of their replacement.
 const SPECIAL: [(char, &str); 4] = [('%', "%25"), (',', "%2C"), (' ', "%20"), ('/', "%2F")];
 
+/// The variables of the environment by which programs choose the number of their threads. `nproc` obeys the first one.
+const THREADS: [&str; 7] = [
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "RAYON_NUM_THREADS",
+    "JULIA_NUM_THREADS",
+    "GOMAXPROCS",
+];
+
 impl Resources {
+    /// The variables of the environment that tell a call what it asks for: names, and values as far as it asks. The numbers of threads are
+    /// told only to one that asks for processors, unless `access` passes them on.
+    pub fn variables(&self, access: &Access) -> Vec<(&'static str, Option<String>)> {
+        let cpus = self.cpus.map(|it| it.to_string());
+        let mut variables = vec![
+            ("CE_CPUS", cpus.clone()),
+            ("CE_MEMORY", self.memory.map(|it| it.to_string())),
+            ("CE_GPUS", self.gpus.map(|it| it.to_string())),
+        ];
+        if cpus.is_some() {
+            let threads = THREADS.into_iter().filter(|name| !access.passes(OsStr::new(name)));
+            variables.extend(threads.map(|name| (name, cpus.clone())));
+        }
+        variables
+    }
+
     /// Asks for an amount of a resource.
     pub fn set(&mut self, resource: Resource, text: &str) -> Result<(), AmountError> {
         let wrong = || AmountError { resource, text: text.to_owned() };
@@ -211,6 +240,25 @@ impl Resources {
             self.exclusive.then(|| Resource::Exclusive.word().to_owned()),
         ];
         lines.into_iter().flatten().collect()
+    }
+
+    /// The resources that a call is told to have asked for: see [`variables`](Self::variables).
+    #[must_use]
+    pub fn told(&self) -> Self {
+        let Self { cpus, memory, gpus, .. } = *self;
+        Self { cpus, memory, gpus, ..Self::default() }
+    }
+
+    /// The resources that these lines ask for, as [`lines`](Self::lines) writes them. Others are left out.
+    pub fn of_lines(lines: &[String]) -> Self {
+        let mut resources = Self::default();
+        for line in lines {
+            let (word, amount) = line.split_once(' ').unwrap_or((line, ""));
+            if let Some(resource) = Resource::of_word(word) {
+                drop(resources.set(resource, amount));
+            }
+        }
+        resources
     }
 
     /// Whether it is executed in an allocation of its own shape: it asks for several hosts or processes, or for a launcher.
@@ -409,10 +457,26 @@ impl ResourceLines {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::access::Rule;
 
     fn set(resource: Resource, text: &str) -> Option<Resources> {
         let mut resources = Resources::default();
         resources.set(resource, text).ok().map(|()| resources)
+    }
+
+    #[test]
+    fn a_call_is_told_what_it_asks_for() {
+        let none = Resources::default().variables(&Access::default());
+        assert_eq!(none, [("CE_CPUS", None), ("CE_MEMORY", None), ("CE_GPUS", None)]);
+        let mut resources = set(Resource::Cpus, "3").unwrap();
+        resources.set(Resource::Memory, "2G").unwrap();
+        let granted = Access::new(vec![Rule::parse("env OMP_*", &[]).unwrap()]);
+        for (access, threads) in [(Access::default(), 7), (granted, 6)] {
+            let all = resources.variables(&access);
+            assert_eq!(all[1], ("CE_MEMORY", Some("2147483648".to_owned())));
+            let cpus = all.iter().filter(|(_, value)| value.as_deref() == Some("3"));
+            assert_eq!(cpus.count(), 1 + threads);
+        }
     }
 
     #[test]

@@ -23,6 +23,7 @@ use ce_git::{Code, Trees, top};
 use ce_model::digest::{Blake3, ObjectId};
 use ce_model::exit::{Error, Explain};
 use ce_model::plan::{CallId, Operation, Plan, Source};
+use ce_model::resources::Resources;
 use ce_model::task::NONDETERMINISTIC;
 use ce_storage::records::{
     AuditVerdict, CallRecord, JobRecord, NOT_ISOLATED, Origin, OutputSource, Stamp,
@@ -566,12 +567,19 @@ impl AuditPlanner<'_> {
             return Err(NotAudited::Nondeterministic);
         }
         let resources = evaluation.plan.resources(id).map_err(|_| NotAudited::Resources)?;
+        let mut resources = resources.unwrap_or_default();
+        if !record.origin.resources().is_empty() {
+            // The call is told the same again.
+            let Resources { cpus, memory, gpus, .. } =
+                Resources::of_lines(record.origin.resources());
+            resources = Resources { cpus, memory, gpus, ..resources };
+        }
         let sources = planned.inputs.iter().map(|source| self.source(evaluation, *source));
         let sources = sources.collect::<Option<_>>();
         let call = AuditedCall {
             computation,
             sources: sources.ok_or(InputMissing)?,
-            resources: resources.unwrap_or_default(),
+            resources,
             recorded: recorded.clone(),
             expected: record.seconds().map(Duration::from_secs_f64),
             task,

@@ -17,7 +17,7 @@ use ce_history::OriginalExecution;
 use ce_model::digest::Digest;
 use ce_model::exit::Explain;
 use ce_model::plan::{CallId, Operation, PlannedSweep, Source, SweepRows};
-use ce_model::resources::Resource;
+use ce_model::resources::{Resource, Resources};
 use ce_model::suggest::nearest;
 use ce_model::sweep::{
     self, CellValue, ColumnShape, GatheredTable, PointOutputs, REPLICATE, Replicates, STATUS,
@@ -625,6 +625,8 @@ impl RowOrigin {
             let exclusive = record.execution().map(|_| made.resources.iter().any(is_exclusive));
             let asked = call.and_then(|call| evaluation.plan.resources(call).ok().flatten());
             let asks = asked.is_some_and(|it| it.exclusive);
+            let resources = Resources::of_lines(&made.resources).told().lines();
+            let asked = (!resources.is_empty()).then(|| resources.join(", ").into());
             let OriginalExecution { at, seconds, host, machine, published, taken_over, .. } = made;
             let execution = taken_over.map_or_else(|| name.clone(), |it| it.first);
             let first = origin.get_or_insert_with(|| Self {
@@ -632,6 +634,7 @@ impl RowOrigin {
                 executions: Vec::new(),
                 host,
                 machine,
+                asked,
                 exclusive,
                 is_disturbed: false,
                 published,

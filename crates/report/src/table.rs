@@ -121,6 +121,12 @@ pub fn disturbed_rows(table: &Frame) -> Option<String> {
     Some(format!("{rows} not measured exclusively, which the task asks for by now"))
 }
 
+/// Returns a warning on rows of one point whose calls were told different resources, if there are some.
+pub fn different_requests(table: &Frame) -> Option<String> {
+    let asked: Vec<String> = table.different_requests()?.iter().map(ToString::to_string).collect();
+    Some(format!("rows of one point asked for different resources: {}", asked.join("; ")))
+}
+
 /// Prints two tables side by side: the rows that changed, or all.
 ///
 /// # Errors

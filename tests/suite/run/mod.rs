@@ -34,6 +34,7 @@ mod terminal;
 mod trees;
 mod trust;
 mod uncommitted;
+mod variables;
 mod versions;
 
 pub(crate) use self::hosts::{child, elsewhere};

@@ -22,6 +22,7 @@ use ce_model::exit::Explain;
 use ce_model::humanize::quoted;
 use ce_model::name::ComputationName;
 use ce_model::plan::computations_named;
+use ce_model::resources::Resources;
 use ce_model::task::{Computation, Task, Uncommitted};
 use ce_storage::records::{CallRecord, FailureRecord};
 use ce_storage::{Entry, Locator, Record, RecordState, ResultName, Storage, Stored};
@@ -366,8 +367,11 @@ impl InspectionSession {
             }
         };
         let history = History::read(&self.storage)?;
+        let mut resources = Resources::default();
         let (computation, digests) = match self.recorded(&name)? {
             Some((computation, inputs)) => {
+                // What it asked for is told, and not limited.
+                resources = computation.resources.told();
                 (self.computation(&name, computation)?, inputs.into_iter().map(Ok).collect())
             }
             None => match self.in_task(&name) {
@@ -385,7 +389,7 @@ impl InspectionSession {
         let sources = sources.collect::<Result<Vec<Stored>, Error>>()?;
         let kept = keeps.then(|| KeptDirectory::new(&computation)).transpose();
         let kept = kept.map_err(InspectionError::Keep)?;
-        Ok(InspectedCall { name, computation, sources, kept })
+        Ok(InspectedCall { name, computation, sources, resources, kept })
     }
 
     /// Checks that there is a command, or a terminal for a shell.
@@ -448,14 +452,17 @@ impl InspectionSession {
     ) -> Result<Option<(RecordedComputation, Vec<Digest>)>, Error> {
         let entry = Entry::Call(name.clone());
         if let RecordState::Valid(Record::Call(call)) = self.storage.records().read_entry(&entry)? {
+            let resources = Resources::of_lines(call.origin.resources());
             let CallRecord { computation: name, commit, tree, dirty, inputs, .. } = call;
-            return Ok(Some((RecordedComputation { name, commit, tree, dirty }, inputs)));
+            let computation = RecordedComputation { name, commit, tree, dirty, resources };
+            return Ok(Some((computation, inputs)));
         }
         let prior = self.storage.attempts().prior(name, None).and_then(|prior| prior.failure);
         let Some(failed) = prior else { return Ok(None) };
         let tree = failed.tree.ok_or_else(|| InspectionError::NoTree(name.short()))?;
         let FailureRecord { computation: name, commit, inputs, .. } = failed;
-        Ok(Some((RecordedComputation { name, commit, tree, dirty: false }, inputs)))
+        let (dirty, resources) = (false, Resources::default());
+        Ok(Some((RecordedComputation { name, commit, tree, dirty, resources }, inputs)))
     }
 
     /// The task, if there is one.
@@ -505,7 +512,7 @@ impl InspectionSession {
         call: &ResultName,
         recorded: RecordedComputation,
     ) -> Result<Computation, Error> {
-        let RecordedComputation { name, commit, tree, dirty } = recorded;
+        let RecordedComputation { name, commit, tree, dirty, .. } = recorded;
         let computation = Computation {
             name,
             commit,
@@ -534,6 +541,8 @@ struct RecordedComputation {
     tree: ObjectId,
     /// Whether it had uncommitted changes.
     dirty: bool,
+    /// What it asked for, if that is recorded.
+    resources: Resources,
 }
 
 /// The recorded contents with the digits in the name of a call; the digits themselves if no contents or several match.

@@ -471,7 +471,14 @@ fn command(invocation: &Invocation, starter: &Starter) -> Result<Command, Execut
         // It may belong to a call that has started this run.
         .env_remove(DIRECTORY)
         .envs(invocation.directory_variable())
-        .envs(invocation.gpu_variable());
+        .envs(invocation.gpu_variable())
+        .envs(invocation.named_files(None));
+    for (name, value) in &invocation.requested {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
     if let Some(path) = path(invocation)? {
         command.env("PATH", path);
     }

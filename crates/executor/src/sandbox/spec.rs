@@ -161,10 +161,15 @@ impl SandboxSpec {
         if let Some((name, path)) = invocation.directory_variable() {
             environment.push((name.into(), path.into()));
         }
-        if let Some((name, value)) = invocation.gpu_variable() {
-            environment.retain(|(other, _)| other != name);
-            environment.push((name.into(), value.into()));
-        }
+        let gpus = invocation.gpu_variable().map(|(name, value)| (name.into(), value.into()));
+        let requested = invocation.requested.iter();
+        let requested =
+            requested.filter_map(|(name, value)| Some(((*name).into(), value.as_ref()?.into())));
+        let files = invocation.named_files(Some([INPUTS, OUTPUTS].map(Path::new)));
+        let told: Vec<(OsString, OsString)> =
+            gpus.into_iter().chain(requested).chain(files).collect();
+        environment.retain(|(name, _)| !told.iter().any(|(other, _)| other == name));
+        environment.extend(told);
         let mut terminal = None;
         if let Some(inspection) = &invocation.inspection {
             let mut words = inspection.command.iter().cloned();

@@ -229,6 +229,10 @@ pub enum Fault {
     #[error("the computation {0:?} has no outputs")]
     #[hint("write the names of its outputs behind `->`")]
     NoOutputs(String),
+    /// Two inputs, or two outputs, of a computation are one variable.
+    #[error("{0:?} and another name in this head are one variable of the environment")]
+    #[hint("rename one of them: characters other than ASCII letters, digits and _ become _ there")]
+    SameVariable(String),
     /// A computation has no block.
     #[error("no indented line follows the head of the computation {0:?}")]
     #[hint("write what it executes in the lines below, each indented")]

@@ -11,7 +11,7 @@ use super::grammar::{BareName, INPUTS, is_plain, is_reference};
 use super::lexer::Lexer;
 use super::mistake::{Fault, Position, Wrong};
 use crate::declaration::{self, Declaration, DeclarationError, WrittenName};
-use crate::name::ComputationName;
+use crate::name::{ComputationName, variables};
 use crate::task::{ARROW, TextComputation};
 use crate::text_file::MAX_FILE;
 
@@ -112,8 +112,15 @@ impl Lexer<'_> {
             return Err((begin + names[*second].0, Fault::TwoArrows));
         }
         let (inputs, outputs) = names.split_at(arrows.first().copied().unwrap_or(names.len()));
-        Ok([inputs, outputs.get(1..).unwrap_or_default()]
-            .map(|names| names.iter().map(|(_, it)| it.name.into()).collect()))
+        let parts = [inputs, outputs.get(1..).unwrap_or_default()];
+        for part in parts {
+            let names: Vec<&str> = part.iter().map(|(_, it)| it.name).collect();
+            if let Some(shared) = variables(&names).iter().position(Option::is_none) {
+                let (at, written) = part[shared];
+                return Err((begin + at, Fault::SameVariable(written.name.to_owned())));
+            }
+        }
+        Ok(parts.map(|names| names.iter().map(|(_, it)| it.name.into()).collect()))
     }
 
     /// Reads the lines of a block, without the empty ones at both ends, and the number of those before it.
@@ -376,6 +383,8 @@ mod tests {
         for (source, expected) in [
             ("a: x -> 'b'c\n  x", "1:9: \"c\" follows the end of a quote"),
             ("a: x -> ''\n  x", "1:9: the name in quotes is empty"),
+            ("a: x.1 x-1 -> b\n  x", "1:4: \"x.1\" and another name in this head are one variable"),
+            ("a: -> b b/\n  x", "1:7: \"b\" and another name in this head are one variable"),
             ("a: x -> b\n   \n\t\n", "1:1: no indented line follows"),
             ("a: x -> b\n    one\n\ttwo", indented),
             ("a: x -> b\n\tone\n        two", indented),

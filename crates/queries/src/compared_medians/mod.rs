@@ -266,6 +266,8 @@ pub enum MedianNote {
     Hosts([Vec<String>; 2]),
     /// They were measured on machines that are not the same.
     Machines([Vec<String>; 2]),
+    /// Their calls were told other numbers of processors, or other resources.
+    Asked([Vec<String>; 2]),
     /// One side was measured before the other one began.
     Times,
     /// The numbers of values differ by much.

@@ -397,6 +397,7 @@ struct SideValues<'a> {
     empty: usize,
     hosts: BTreeSet<&'a str>,
     machines: BTreeSet<&'a str>,
+    asked: BTreeSet<&'a str>,
     /// The first beginning and the last end of an execution.
     times: Option<[Timestamp; 2]>,
 }
@@ -412,6 +413,7 @@ impl<'a> SideValues<'a> {
         for origin in measured.filter_map(|row| row.origin.as_ref()) {
             side.hosts.extend(origin.host.as_deref());
             side.machines.extend(origin.machine.as_deref());
+            side.asked.extend(origin.asked.as_deref());
             if let Some(end) = origin.at {
                 let took = SignedDuration::try_from_secs_f64(origin.seconds.unwrap_or_default());
                 let begin = took.ok().and_then(|took| end.checked_sub(took).ok()).unwrap_or(end);
@@ -456,6 +458,7 @@ fn notes(
         }
         notes.extend(differing_names([&old.hosts, &new.hosts]).map(MedianNote::Hosts));
         notes.extend(differing_names([&old.machines, &new.machines]).map(MedianNote::Machines));
+        notes.extend(differing_names([&old.asked, &new.asked]).map(MedianNote::Asked));
         if let (Some(a), Some(b)) = (old.times, new.times)
             && (a[1] <= b[0] || b[1] <= a[0])
         {

@@ -9,9 +9,10 @@ mod groups;
 mod row;
 mod row_columns;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use ce_model::plan::CallId;
+use ce_model::shared_text::SharedText;
 use ce_model::sweep::{CellValue, ColumnMeasure, REPLICATE, Until};
 
 pub use self::groups::{CallValues, FrameSide, MeasuredSide, MeasuredValue, RowGroup, SideRows};
@@ -191,6 +192,15 @@ impl Frame {
         let mut machines = self.rows.iter().filter_map(|row| row.origin.as_ref()?.machine.as_ref());
         let first = machines.next();
         machines.any(|machine| Some(machine) != first)
+    }
+
+    /// The different resources that rows of one point asked for, of the first point with some.
+    pub fn different_requests(&self) -> Option<BTreeSet<SharedText>> {
+        let asked = |group: RowGroup<'_, 1>| -> BTreeSet<SharedText> {
+            let origins = group.sides[0].ok().filter_map(|row| row.origin.as_ref());
+            origins.filter_map(|origin| origin.asked.clone()).collect()
+        };
+        self.groups().into_iter().map(asked).find(|asked| asked.len() > 1)
     }
 
     /// The number of rows that were measured beside other calls although their calls ask for `exclusive` now.

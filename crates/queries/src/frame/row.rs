@@ -109,6 +109,8 @@ pub struct RowOrigin {
     pub host: Option<SharedText>,
     /// Its machine in words, if that was recorded or published.
     pub machine: Option<SharedText>,
+    /// The processors, memory and graphics processors that it was told to have asked for, if that is recorded.
+    pub asked: Option<SharedText>,
     /// Whether nothing else was executed beside it, as requested; `None` if unknown.
     pub exclusive: Option<bool>,
     /// Whether a call that made an output was executed beside others, and asks for `exclusive` now.

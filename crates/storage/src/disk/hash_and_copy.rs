@@ -17,6 +17,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, ioctl_ficlone, open};
 use rustix::io::Errno;
 
+use super::known_texts::{KnownTexts, MAX_TEXT_FILE};
 use super::network::OnNotFound;
 use super::{Disk, IoContext, Metadata, Result, StorageError, attempt, fault, lock};
 use ce_files::manifest::FileCopy;
@@ -43,12 +44,13 @@ pub(crate) struct Reading<'a> {
     metadata: Metadata,
     stop: &'a AtomicBool,
     count: Option<&'a AtomicU64>,
+    texts: Option<&'a KnownTexts>,
 }
 
 impl<'a> Reading<'a> {
     /// A reading of an open file of the storage.
     pub(crate) const fn new(path: &'a Path, file: File, metadata: Metadata) -> Self {
-        Self { path, file, metadata, stop: &NEVER, count: None }
+        Self { path, file, metadata, stop: &NEVER, count: None, texts: None }
     }
 
     /// Opens a user's file, which may be anywhere, behind links, or a pipe. Reading it fails when
@@ -87,6 +89,12 @@ impl<'a> Reading<'a> {
         self
     }
 
+    /// Notes what it reads, if that is small enough for a text.
+    pub(crate) const fn noting(mut self, texts: &'a KnownTexts) -> Self {
+        self.texts = Some(texts);
+        self
+    }
+
     /// The metadata of the file when it was opened.
     pub(crate) const fn metadata(&self) -> &Metadata {
         &self.metadata
@@ -121,7 +129,17 @@ impl<'a> Reading<'a> {
 
     /// Returns the digest of the contents.
     pub(crate) fn digest(&mut self) -> Result<Digest> {
-        self.pieces(&mut |_| Ok(()))
+        let is_small = self.is_file() && self.metadata.len() <= MAX_TEXT_FILE;
+        let Some(texts) = self.texts.filter(|_| is_small) else {
+            return self.pieces(&mut |_| Ok(()));
+        };
+        let mut contents = Vec::new();
+        let digest = self.pieces(&mut |piece| {
+            contents.extend_from_slice(piece);
+            Ok(())
+        })?;
+        texts.note(digest, &contents);
+        Ok(digest)
     }
 
     /// Copies the file into a new one with the same permissions. Returns the digest of the copy.

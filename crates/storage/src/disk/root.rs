@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
+use super::known_texts::KnownTexts;
 use super::{Disk, FileId, Result, StorageError, lock};
 
 /// The greatest number of files and directories that are flushed one by one. More are flushed with
@@ -27,6 +28,8 @@ pub(crate) struct Root {
     pub(crate) writable: bool,
     /// Files and directories that may not be on the disk yet.
     pub(crate) unsynced: Unsynced,
+    /// The texts of small files that were read.
+    pub(crate) texts: KnownTexts,
     /// The private directory of this run, relative to the storage.
     own: String,
     /// Paths that this run has created, or has found to exist.
@@ -50,6 +53,7 @@ impl Root {
             disk: Arc::new(disk),
             writable: false,
             unsynced: Unsynced::new(Durability::Unsynced),
+            texts: KnownTexts::default(),
             own,
             made: Mutex::default(),
             next_number: AtomicU64::new(0),

@@ -525,8 +525,9 @@ impl<'p> StagedOutput<'p> {
     /// Opens a file. Fails unless it is a plain one.
     fn open(self, stage: &'p Stage<'_>) -> Result<Reading<'p>, PublishError> {
         let Self { number, name, path } = self;
-        let opened = stage.storage.root.disk.reading_made(path);
-        opened.map(|it| it.until(stage.stop())).map_err(|error| match &error {
+        let root = &stage.storage.root;
+        let opened = root.disk.reading_made(path);
+        opened.map(|it| it.until(stage.stop()).noting(&root.texts)).map_err(|error| match &error {
             StorageError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 PublishError::NoOutput { number, output: name.to_owned() }
             }

@@ -5,11 +5,12 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::task_inputs::{Inputs, line_of, read_short};
 use super::{Storage, Stored};
-use crate::disk::{IoContext, Result, StorageError, ValueMetadata};
+use crate::disk::{IoContext, MAX_TEXT_FILE, Result, StorageError, ValueMetadata};
 use crate::paths::ResultName;
 use crate::records::{CallRecord, ExpectedFile, Origin, Published, Stamp};
 use ce_files::attributes::Sealing;
@@ -100,6 +101,25 @@ impl<'a> Values<'a> {
             read => read?,
         };
         Ok(read.map(|(_, contents)| contents).filter(|it| Digest::hash_bytes(it) == file.digest))
+    }
+
+    /// Returns the text of a value: its contents without one final newline, UTF-8 of at most 4096 bytes without control characters. `None` if
+    /// it is something else, or cannot be read as it was found.
+    pub fn text(&self, file: &Stored) -> Option<Arc<str>> {
+        let digest = &file.digest;
+        if digest.is_directory() || digest.size > MAX_TEXT_FILE {
+            return None;
+        }
+        let root = &self.storage.root;
+        if let Some(known) = root.texts.get(digest) {
+            return known;
+        }
+        let contents = root.disk.read_from(&root.path(&file.name), 0, MAX_TEXT_FILE + 1).ok()?;
+        if Digest::hash_bytes(&contents) == *digest {
+            root.texts.note(*digest, &contents)
+        } else {
+            None
+        }
     }
 
     /// Returns the manifest of a directory with this name: the kept one, or by reading the directory or the archive that a clone of a

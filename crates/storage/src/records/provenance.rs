@@ -190,6 +190,14 @@ impl Origin {
         }
     }
 
+    /// Returns the resources that the execution asked for, as lines; empty where they are not known.
+    pub fn resources(&self) -> &[String] {
+        match self {
+            Self::Executed { execution, .. } => &execution.resources,
+            Self::Shared(_) | Self::Adopted => &[],
+        }
+    }
+
     /// Returns the grants of access that the execution had; empty for adopted outputs.
     pub fn access(&self) -> &[String] {
         match self {
