@@ -35,18 +35,22 @@ pub(super) fn id_of(file: &str, hash: gix::hash::Kind) -> GitResult<ObjectId> {
     Ok(compute_hash(hash, Kind::Blob, file.as_bytes())?)
 }
 
-/// The files of all computations in the texts of a commit.
+/// The files of all computations in the texts of a commit. What a partial clone has left out, or is damaged, need not have what is looked for,
+/// and is left out here.
 pub(super) fn files_at(repository: &Repository, commit: ObjectId) -> GitResult<Vec<String>> {
     let (mut found, mut trees) = (Vec::new(), vec![tree_of(repository, commit)?]);
     while let Some(tree) = trees.pop() {
-        for entry in object(repository, tree)?.try_into_tree()?.iter() {
+        let Ok(tree) = object(repository, tree) else { continue };
+        for entry in tree.try_into_tree()?.iter() {
             let entry = entry?;
             match entry.kind() {
                 EntryKind::Tree => trees.push(entry.object_id()),
                 EntryKind::Blob | EntryKind::BlobExecutable
                     if is_text_name(Path::new(OsStr::from_bytes(entry.filename()))) =>
                 {
-                    found.extend(files(&blob(repository, entry.object_id())?));
+                    found.extend(
+                        blob(repository, entry.object_id()).iter().flat_map(|it| files(it)),
+                    );
                 }
                 EntryKind::Blob
                 | EntryKind::BlobExecutable

@@ -35,7 +35,8 @@ except (SyntaxError, ValueError) as error:
     sys.exit('line %s: %s' % (getattr(error, 'lineno', None) or 1, getattr(error, 'msg', error)))";
 
 const CHECKS: [SyntaxCheck; 3] = [
-    SyntaxCheck { interpreters: &["bash"], command: &["bash", "-n"] },
+    // Patterns that a program may switch on.
+    SyntaxCheck { interpreters: &["bash"], command: &["bash", "-O", "extglob", "-n"] },
     SyntaxCheck { interpreters: &["sh", "dash"], command: &["sh", "-n"] },
     SyntaxCheck { interpreters: &["python"], command: &["python3", "-I", "-c", PYTHON] },
 ];
@@ -82,12 +83,13 @@ fn program(trees: &Trees, computation: &Computation) -> Option<Vec<u8>> {
 /// Lets a program be read. `None` if nobody here can; else what is wrong with it, if anything is.
 fn read(program: &[u8]) -> Option<Option<String>> {
     let first = program.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    let name = interpreter(std::str::from_utf8(first).ok()?)?;
+    let first = std::str::from_utf8(first).ok()?;
+    let name = interpreter(first).filter(|_| !first.contains("python2"))?;
     let check = CHECKS.iter().find(|check| check.interpreters.contains(&name))?;
     let mut file = tempfile::NamedTempFile::new().ok()?;
     file.write_all(program).ok()?;
     let mut command = Command::new(check.command[0]);
-    command.args(&check.command[1..]).arg(file.path()).stdin(Stdio::null());
+    command.args(&check.command[1..]).arg(file.path()).stdin(Stdio::null()).env("LC_ALL", "C");
     let told = umask::as_user(|| command.output()).ok()?;
     if told.status.success() {
         return Some(None);

@@ -164,6 +164,45 @@ fn a_text_may_be_a_link_or_in_a_submodule() {
     nested.ce_run(&["--no-sync", "--at", "HEAD", "--force", &call(&nested)]).exit(0);
 }
 
+/// The names of the outputs of calls.
+fn outputs(lab: &Lab) -> Vec<String> {
+    let names = lab.results().into_keys();
+    names
+        .filter(|it| it.starts_with("c_") && it.contains("/00/") && !it.contains("/aside/"))
+        .collect()
+}
+
+#[test]
+fn a_computation_that_stands_elsewhere_at_head_keeps_its_commit() {
+    let lab = lab().isolated().commit_with(Library::Submodule);
+    lab.ce_run(&["--no-sync"]).exit(0);
+    let before = outputs(&lab);
+    fs::rename(lab.path("task/workflow.ce"), lab.path("task/computations/words.ce")).unwrap();
+    let lab = lab.link("workflow.ce", "computations/words.ce");
+    lab.ce_run(&["--no-sync"]).exit(0).says("2 calls: 2 reused");
+    lab.ce_run(&["--no-sync", "--force", &call(&lab)]).exit(0);
+    assert_eq!(outputs(&lab), before);
+}
+
+#[test]
+fn only_a_file_that_may_be_executed_is_another_computation_of_the_name() {
+    let lab = lab().commit().file("computations/mul.py", file(PRODUCT));
+    lab.ce_run(&["--no-sync"]).exit(0);
+    lab.run("ce", &["check"]).exit(0);
+    let lab = lab.mode("computations/mul.py", 0o755);
+    let ran = lab.ce_run(&["--no-sync"]).exit(2);
+    ran.says("mul is computations/mul.py and workflow.ce:3");
+}
+
+#[test]
+fn texts_that_are_not_there_are_not_needed() {
+    let lab = lab().isolated().file("other/workflow.ce", "x\n").commit();
+    let other = lab.git("task", &["rev-parse", "HEAD:other/workflow.ce"]);
+    let object = format!("task/.git/objects/{}/{}", &other[..2], &other[2..]);
+    fs::remove_file(lab.path(&object)).unwrap();
+    lab.ce_run(&["--no-sync"]).exit(0);
+}
+
 #[test]
 fn a_change_of_the_block_is_explained_compared_and_found() {
     let lab = lab().commit();

@@ -71,7 +71,7 @@ const UNFIT: [&str; 7] = [
 ];
 
 /// Texts in which a computation is wrong: what beginners write.
-const COMPUTATIONS: [&str; 32] = [
+const COMPUTATIONS: [&str; 36] = [
     "f: x, y -> z\n    cat\n\n(f x y)\n",
     "f: x y z\n    cat\n\n(f x y)\n",
     "f:\n    cat\n\n(f)\n",
@@ -104,6 +104,10 @@ const COMPUTATIONS: [&str; 32] = [
     "f: x -> z\n    cat\n\nz = (f x)\n",
     "z = x\nInputs: y -> z\n    cat\n\n(f x)\n",
     "f: x\n  -> z\n    cat\n\n(f x)\n",
+    "f: x x.1 x-1 -> z\n    cat\n\n(f x)\n",
+    "f: x -> z\n    cat\n# why\n    suffix='B'\n    sort\n\n(f x)\n",
+    "f: x -> z\n    cat\n\n    (f x)\n",
+    "z = x\nInputs: y\n\n(f x)\n",
 ];
 
 #[test]

@@ -395,7 +395,9 @@ impl<'r, 'a> Actions<'r, 'a> {
         let tool = self.values.graph.entity(&id, &["SoftwareApplication"]);
         tool.with("name", record.computation.as_str()).set("url", address);
         tool.with("version", commit);
-        if let (Some(revision), Some(declared)) = (revision(commit), declared) {
+        // No repository has the blob of a computation that stands in a text.
+        let archived = declared.filter(|it| run.task.text_computation(it).is_none());
+        if let (Some(revision), Some(declared)) = (revision(commit), archived) {
             let kind = if declared.file.is_some() { "cnt" } else { "dir" };
             let origin = remote.map(|it| format!("origin={};", valid_url(&it))).unwrap_or_default();
             let tree = record.tree.full();

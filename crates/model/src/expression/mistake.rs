@@ -195,7 +195,7 @@ pub enum Fault {
     },
     /// There is no expression behind the computations.
     #[error("the text ends with the computation {name:?}, and has no workflow")]
-    #[hint("write what the task is, such as {call}")]
+    #[hint("write what the task is at the beginning of a line, such as {call}")]
     NoCall {
         name: String,
         /// A call of the computation.
@@ -253,6 +253,14 @@ pub enum Fault {
     #[error("this line ends the block of {0:?}, since it is not indented, and cannot be read")]
     #[hint("indent it if it belongs to {_0}")]
     Unindented(String),
+    /// An indented line follows a block that has ended.
+    #[error(
+        "this line is indented, and belongs to no block: a line above it has ended the block of {0:?}"
+    )]
+    #[hint(
+        "indent the line above it, too, such as a comment; what is not in a block begins at the first column"
+    )]
+    IndentedBehind(String),
     /// A block is larger than a computation in one file may be.
     #[error("the computation {0:?} has more than 1 MiB")]
     #[hint("make it a directory, and put the data into files")]

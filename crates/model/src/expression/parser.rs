@@ -11,7 +11,7 @@ use super::grammar::{
 use super::lexer::Lexer;
 use super::mistake::{Fault, LineKind, Mistake, Position, Wrong};
 use super::sweeps::RuleFile;
-use super::text_computation::{call_of, check_name, unindented};
+use super::text_computation::{call_of, unindented};
 use super::{InputDefault, Parsed, Text};
 use crate::name::{InputName, TaskPath};
 use crate::resources::Resource;
@@ -33,6 +33,8 @@ pub fn parse(source: &str) -> Result<Parsed<'_>, Mistake> {
         definitions: Vec::new(),
         defined: HashMap::new(),
         computations: Vec::new(),
+        heads: HashMap::new(),
+        counted: (0, 1),
         literals: Vec::new(),
         shared: HashMap::new(),
         stack: Vec::new(),
@@ -49,6 +51,10 @@ struct Parser<'a> {
     defined: HashMap<Box<str>, usize>,
     /// The computations, and the byte behind each.
     computations: Vec<(TextComputation, usize)>,
+    /// The lines of the heads of computations, by their names.
+    heads: HashMap<String, usize>,
+    /// A byte, and its line.
+    counted: (usize, usize),
     literals: Vec<Box<str>>,
     shared: HashMap<u32, SharedExpression>,
     /// The expressions around the place.
@@ -121,10 +127,22 @@ impl<'a> Parser<'a> {
         let root = loop {
             self.lexer.skip();
             let at = self.lexer.at;
-            if let Some(computation) = self.lexer.computation()? {
-                check_name(&computation, at, self.computations.iter().map(|(it, _)| it))?;
+            let line = self.line_of(at);
+            if let Some(computation) = self.lexer.computation(line)? {
+                let name = computation.name.to_string();
+                if let Some(line) = self.heads.insert(name.clone(), line) {
+                    let first = Position { line, column: 1 };
+                    return Err((at, Fault::ComputationTwice(name, first)));
+                }
                 self.computations.push((computation, self.lexer.at));
                 continue;
+            }
+            if let Some((last, end)) = self.computations.last()
+                && self.definitions.last().is_none_or(|it| it.at < *end)
+                && !matches!(self.lexer.source[..at].chars().next_back(), None | Some('\n'))
+                && at < self.lexer.source.len()
+            {
+                return Err((at, Fault::IndentedBehind(last.name.to_string())));
             }
             let Some(name) = self.definition()? else {
                 if let Some((last, end)) = self.computations.last()
@@ -161,6 +179,14 @@ impl<'a> Parser<'a> {
             return Err((self.lexer.at, Fault::BehindWorkflow { is_bracket }));
         }
         Ok((inputs, root))
+    }
+
+    /// The number of the line of a byte. Each one is behind the one before.
+    fn line_of(&mut self, at: usize) -> usize {
+        let (before, line) = self.counted;
+        let line = line + self.lexer.source[before..at].matches('\n').count();
+        self.counted = (at, line);
+        line
     }
 
     /// Reads the name of a definition and its `=`, if these come next.

@@ -7,9 +7,9 @@
 //!
 //! The block is the lines below that are indented, or empty.
 
-use super::grammar::{BareName, INPUTS, is_plain, is_reference};
+use super::grammar::{BareName, INPUTS, begins_level, is_reference};
 use super::lexer::Lexer;
-use super::mistake::{Fault, Position, Wrong};
+use super::mistake::{Fault, Wrong};
 use crate::declaration::{self, Declaration, DeclarationError, WrittenName};
 use crate::name::{ComputationName, variables};
 use crate::task::{ARROW, TextComputation};
@@ -29,22 +29,23 @@ enum HeadLine {
 }
 
 impl Lexer<'_> {
-    /// Reads a computation, if one begins here. A definition may begin here, too.
-    pub(super) fn computation(&mut self) -> Result<Option<TextComputation>, Wrong> {
+    /// Reads a computation, if one begins here, in a line of this number. A definition may begin here, too.
+    pub(super) fn computation(
+        &mut self,
+        head_line: usize,
+    ) -> Result<Option<TextComputation>, Wrong> {
         let at = self.at;
         match self.head_line() {
             None => return Ok(None),
+            Some(_) if self.rest().starts_with(INPUTS) => return Err((at, Fault::LateInputs)),
             Some(HeadLine::Head) if self.stands_at_line_begin() => {}
             Some(HeadLine::Head) => return Err((at, Fault::IndentedHead)),
             Some(_) if !self.stands_at_line_begin() => return Ok(None),
             Some(HeadLine::NoArrow) => return Err((at, Fault::NoArrow)),
             Some(HeadLine::NoColon) => return Err((at, Fault::NoColon)),
         }
-        let head_line = Position::locate(self.source, at).line;
-        let name = self.take(is_plain).trim_end_matches(':');
-        if name == INPUTS.trim_end_matches(':') {
-            return Err((at, Fault::LateInputs));
-        }
+        let name = self.take(is_reference);
+        let name = name.strip_suffix(':').unwrap_or(name);
         let name: ComputationName = name.parse().map_err(|error| (at, Fault::Name(error)))?;
         let [inputs, outputs] = self.head_names()?;
         if outputs.is_empty() {
@@ -80,10 +81,14 @@ impl Lexer<'_> {
     /// Looks whether the rest of the line is meant as the head of a computation. Nothing else that is right looks so.
     fn head_line(&self) -> Option<HeadLine> {
         let (line, below) = self.rest().split_once('\n').unwrap_or((self.rest(), ""));
-        let (name, rest) = line.split_at(line.find(|c| !is_plain(c)).unwrap_or(line.len()));
+        let (name, rest) = line.split_at(line.find(|c| !is_reference(c)).unwrap_or(line.len()));
         let behind = rest.trim_start();
-        let begins_name = |c: char| !c.is_ascii_digit() && !matches!(c, ':' | '#' | '\'');
-        if !name.starts_with(begins_name) || behind.starts_with(['=', '[', '(', '|']) {
+        let is_word = !name.is_empty() && !name.starts_with(':');
+        // Behind a name, these are a definition, or a slice.
+        if !is_word
+            || behind.len() == rest.len() && !rest.is_empty()
+            || behind.starts_with(['=', '['])
+        {
             return None;
         }
         let names = names_in_head(behind);
@@ -95,7 +100,7 @@ impl Lexer<'_> {
         match name.len() > 1 && name.ends_with(':') {
             true if has_arrow => Some(HeadLine::Head),
             true if has_names || begins_block(below) => Some(HeadLine::NoArrow),
-            false if has_arrow => Some(HeadLine::NoColon),
+            false if has_arrow && !begins_level(name) => Some(HeadLine::NoColon),
             _ => None,
         }
     }
@@ -168,20 +173,21 @@ fn mistake_in(computation: &TextComputation) -> Option<(usize, Fault)> {
         let (program, file) = (computation.program().into(), computation.file_name());
         return Some((computation.block_line, Fault::NoHashComments { program, file }));
     }
-    let mut comments = (computation.block_line..)
+    let comments = (computation.block_line..)
         .zip(&computation.block)
-        .take_while(|(_, line)| line.is_empty() || line.starts_with('#'));
-    if let Some((line, _)) =
-        comments.find(|(at, line)| *at > computation.block_line && line.starts_with("#!"))
-    {
+        .take_while(|(_, line)| line.is_empty() || line.trim_start().starts_with('#'));
+    let mut late = comments.skip(1).filter(|(_, line)| line.starts_with("#!"));
+    if let Some((line, _)) = late.next() {
         return Some((line, Fault::LateInterpreter));
     }
     let (at, error) = match Declaration::parse(file.contents.as_bytes()) {
         Ok(declaration) => {
             let own = ["inputs", "outputs"].iter().filter_map(|word| declaration.file(word));
             let mut own = own.flatten().map(|(at, _)| file.lines[at - 1]);
-            let line = own.find(|line| *line != computation.head_line)?;
-            return Some((line, Fault::NamesInBlock));
+            if let Some(line) = own.find(|line| *line != computation.head_line) {
+                return Some((line, Fault::NamesInBlock));
+            }
+            return undeclared_line(computation).map(|line| (line, Fault::LateDeclaration));
         }
         Err(errors) => errors.into_iter().next()?,
     };
@@ -193,6 +199,19 @@ fn mistake_in(computation: &TextComputation) -> Option<(usize, Fault)> {
             error => Fault::Declaration(error),
         },
     ))
+}
+
+/// An indented line of a declaration among the comments at the beginning of a block that says nothing, since a line that is added stands
+/// above it.
+fn undeclared_line(computation: &TextComputation) -> Option<usize> {
+    if computation.block[0].starts_with("#!") {
+        return None;
+    }
+    let lines = (computation.block_line..).zip(&computation.block);
+    let rest = lines.skip_while(|(_, line)| declaration::is_line(line));
+    let mut comments =
+        rest.take_while(|(_, line)| line.is_empty() || line.trim_start().starts_with('#'));
+    comments.find(|(_, line)| declaration::is_line(line)).map(|(number, _)| number)
 }
 
 /// The names and the arrow in a head, up to a comment, each with its byte.
@@ -225,17 +244,6 @@ fn begins_block(lines: &str) -> bool {
 pub(super) fn call_of(computation: &TextComputation) -> String {
     let inputs = computation.inputs.iter().map(|name| format!(" {}", BareName(name)));
     format!("({}{})", computation.name, inputs.collect::<String>())
-}
-
-/// Checks that no computation before this one, which begins at this byte, has its name.
-pub(super) fn check_name<'a>(
-    computation: &TextComputation,
-    at: usize,
-    mut before: impl Iterator<Item = &'a TextComputation>,
-) -> Result<(), Wrong> {
-    let Some(first) = before.find(|other| other.name == computation.name) else { return Ok(()) };
-    let first = Position { line: first.head_line, column: 1 };
-    Err((at, Fault::ComputationTwice(computation.name.to_string(), first)))
 }
 
 /// Says of a mistake in the line that ends the block of a computation, without an empty line between, that the line may belong to the block,
@@ -345,6 +353,13 @@ mod tests {
     fn names_with_a_colon_and_arrows_are_still_names() {
         for text in [
             "Inputs: split:, ->\n(f split: ->)",
+            "title='speed: fast'\n(f title)",
+            "a='x -> y'\n(f a)",
+            "a= TEXT('x -> y')\n(f a)",
+            "a=b:\n  (f a)",
+            "x = (f)\nx[ -> ]",
+            "x = (f)\nx[a: ]",
+            "x = (f)\nx # see a -> b",
             "split: = (f)\n(g split: ->)",
             "a = (f\nsplit: x -> y\n)\n(g a)",
             "split:",

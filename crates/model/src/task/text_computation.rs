@@ -108,7 +108,7 @@ impl fmt::Display for TextComputation {
     /// Writes it as it may stand in a text, its block indented by four spaces.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // There, they would be something else.
-        let is_odd = |name: &str| name == ARROW || name.starts_with(['#', ';']);
+        let is_odd = |name: &str| name == ARROW || name.starts_with(['#', ';', '=', '[']);
         let [inputs, outputs] = [&self.inputs, &self.outputs].map(|names| written(names, is_odd));
         writeln!(f, "{}:{inputs} {ARROW}{outputs}", self.name)?;
         for line in &self.block {

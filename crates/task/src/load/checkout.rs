@@ -11,7 +11,7 @@ use ce_git::{
 };
 use ce_model::digest::ObjectId;
 use ce_model::name::TreeName;
-use ce_model::task::{FileContents, RecordedTree, TextComputation, WORKFLOW_TEXT};
+use ce_model::task::{FileContents, LIBRARY, RecordedTree, TextComputation, WORKFLOW_TEXT};
 
 use super::computations::{self, RESOURCES_FILE, name_of_file};
 use super::problems::LoadFault;
@@ -156,7 +156,8 @@ impl Checkout {
         }
         if self.uncommitted == Uncommitted::Refuse {
             refuse(&real, &changes)?;
-            if let Some(other) = self.uncommitted_namesake(library, entry)? {
+            let name = name_of_file(entry).unwrap_or(entry);
+            if let Some(other) = self.uncommitted_namesake(library, name, Some(entry))? {
                 return Err(LoadFault::Uncommitted(vec![other]));
             }
         }
@@ -170,34 +171,34 @@ impl Checkout {
         Ok(SourceVersion { commit, tree, dirty: true, checked_out: Some(real) })
     }
 
-    /// The tree or blob that the computation of this name has at HEAD, wherever it stands there.
-    fn committed_tree(&mut self, name: &str) -> Option<ObjectId> {
+    /// The version that the computation of this name has at HEAD, wherever it stands there.
+    fn version_at_head(&mut self, name: &str) -> Option<SourceVersion> {
         if self.committed.is_none() {
             let mut snapshot = self.heads.snapshot(&self.task).ok()?;
             let texts = computations::text_computations(&mut snapshot);
             self.committed = Some((snapshot, texts));
         }
         let (snapshot, texts) = self.committed.as_mut()?;
-        computations::version_of(snapshot, texts, name).map(|version| version.tree)
+        computations::version_of(snapshot, texts, name)
     }
 
     /// Another file of the library, with uncommitted changes, that has the name of a computation and may be executed. Committed, both would
-    /// be the computation.
+    /// be the computation. `entry` is its own file or directory, unless it stands in the text.
     fn uncommitted_namesake(
         &mut self,
         library: &Path,
-        entry: &str,
+        name: &str,
+        entry: Option<&str>,
     ) -> Result<Option<PathBuf>, HeadError> {
-        let name = name_of_file(entry).unwrap_or(entry);
         let changes = self.changes_at(library, library)?;
         let is_namesake = |path: &&PathBuf| {
-            let file = path.file_name().and_then(OsStr::to_str).filter(|file| *file != entry);
+            let file = path.file_name().and_then(OsStr::to_str).filter(|file| Some(*file) != entry);
             path.parent() == Some(library)
                 && file.is_some_and(|file| file == name || name_of_file(file) == Some(name))
                 && path.metadata().is_ok_and(|it| it.is_file() && it.mode() & 0o111 != 0)
         };
         let directory = library.join(name);
-        let is_in_namesake = |path: &&PathBuf| name != entry && path.starts_with(&directory);
+        let is_in_namesake = |path: &&PathBuf| Some(name) != entry && path.starts_with(&directory);
         let mut changed = changes.changed.iter();
         let found = changed.find(|path| is_namesake(path) || is_in_namesake(path));
         Ok(found.map(|path| self.inside(path)))
@@ -280,16 +281,21 @@ impl TaskSource for Checkout {
         let text = source::workflow_text(&self.snapshot)?;
         let real = self.real(&text);
         let tree = self.snapshot.id_of_contents(&text, file)?;
-        let is_nested = self.is_draft && !text.repository_place().as_os_str().is_empty();
-        // Most of a text that differs is what it was.
-        if !text.is_draft() || self.committed_tree(name).as_ref() == Some(&tree) {
-            let commit = if text.is_draft() { self.heads.commit(&real)? } else { text.commit()? };
-            return Ok(SourceVersion {
-                commit,
-                tree,
-                dirty: false,
-                checked_out: is_nested.then_some(real),
-            });
+        let library = self.task.join(LIBRARY);
+        // A draft has both.
+        if !self.is_draft
+            && let Some(other) = self.uncommitted_namesake(&library, name, None)?
+        {
+            return Err(LoadFault::Uncommitted(vec![other]));
+        }
+        if !text.is_draft() {
+            let is_nested = self.is_draft && !text.repository_place().as_os_str().is_empty();
+            let (commit, checked_out) = (text.commit()?, is_nested.then_some(real));
+            return Ok(SourceVersion { commit, tree, dirty: false, checked_out });
+        }
+        // Most of a text that differs is what it was, or stood elsewhere.
+        if let Some(committed) = self.version_at_head(name).filter(|it| it.tree == tree) {
+            return Ok(committed);
         }
         if self.uncommitted != Uncommitted::Evaluate {
             self.heads.of_file(&real)?;

@@ -232,6 +232,12 @@ fn locate<'a, S: TaskSource>(
         (Some(text), Err(LoadFault::Missing | LoadFault::NotADirectory)) => {
             return Ok(CodePlace::Text(text));
         }
+        // A file that may not be executed is no computation.
+        (Some(text), Ok(CodePlace::File(library, file)))
+            if !is_executable(source, &library, &file) =>
+        {
+            return Ok(CodePlace::Text(text));
+        }
         (Some(_), Err(fault)) => return Err(fault),
         (Some(text), Ok(place)) => (text, place),
     };
