@@ -29,6 +29,7 @@ const GROUPS: [CommandGroup; 6] = [
         title: "Write",
         common: &[
             ("init", "Make a task that runs at once"),
+            ("add", "Copy computations of the library into a task"),
             ("check", "Report every problem of a task"),
             ("viz", "Draw the workflow of a task"),
         ],
@@ -43,10 +44,9 @@ const GROUPS: [CommandGroup; 6] = [
             ("run", "Evaluate a task: compute what is missing"),
             ("status", "Show runs, workers and suspended calls"),
             ("explain", "Explain why calls would run"),
-            ("cancel", "End suspended calls"),
             ("worker", "Execute what runs with --on workers have queued"),
         ],
-        others: &[],
+        others: &[("cancel", "End suspended calls")],
     },
     CommandGroup {
         title: "Look",
@@ -183,7 +183,12 @@ examples! {
     "init": [
         "ce init ../words" => "Make a task that runs at once in a new directory, which becomes a Git repository.",
         "ce init --directories --computation count ../words" => "Make a task whose workflow is in directories, with a first computation.",
-    ] see ["convert", "check"];
+    ] see ["add", "check", "convert"];
+    "add": [
+        "ce add" => "List the computations of the library.",
+        "ce add field plot" => "Copy two of them into computations/ of the task that you are in.",
+        "ce add --diff plot" => "Show what the task has changed in one.",
+    ] see ["init", "check"];
     "convert": [
         "ce convert --to text" => "Make workflow.ce of the directories of the task that you are in.",
         "ce convert --to directories --task ../words" => "Make directories of the text of another task.",

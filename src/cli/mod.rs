@@ -4,6 +4,7 @@
 //!
 //! [`Ce`] is `ce`: all programs in one.
 
+mod add;
 mod audit;
 mod compare;
 mod complete;
@@ -35,6 +36,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{self, ExitCode};
 
+use self::add::Add;
 use self::audit::AuditCalls;
 use self::compare::CompareMedians;
 use self::exchange::{Pull, Push};
@@ -223,6 +225,7 @@ enum Command {
     Viz(Viz),
     Check(Check),
     Init(Init),
+    Add(Add),
     Convert(Convert),
     Compare(CompareMedians),
     Diff(Diff),
@@ -303,6 +306,7 @@ impl Tool for Ce {
             Command::Viz(viz) => viz.run(out),
             Command::Check(check) => check.run(out),
             Command::Init(init) => init.run(out),
+            Command::Add(add) => add.run(out),
             Command::Convert(convert) => convert.run(out),
             Command::Compare(compare) => compare.run(out),
             Command::Diff(diff) => diff.run(out),

@@ -565,12 +565,16 @@ pub fn difference(one: &Path, other: &Path) -> io::Result<Difference> {
     let (Some(one), Some(other)) = (read_text(one)?, read_text(other)?) else {
         return Ok(Difference::Binary);
     };
-    let input = InternedInput::new(one.as_str(), other.as_str());
+    Ok(Difference::Lines(unified(&one, &other)))
+}
+
+/// The difference of two texts in the unified format, without its header.
+pub fn unified(one: &str, other: &str) -> String {
+    let input = InternedInput::new(one, other);
     let mut diff = Diff::compute(Algorithm::Histogram, &input);
     diff.postprocess_lines(&input);
     let lines = Lines(&input.interner);
-    let text = diff.unified_diff(&lines, UnifiedDiffConfig::default(), &input).to_string();
-    Ok(Difference::Lines(text))
+    diff.unified_diff(&lines, UnifiedDiffConfig::default(), &input).to_string()
 }
 
 /// Prints lines as `diff -u` does.

@@ -4,6 +4,7 @@ mod all;
 mod computations;
 mod convert;
 mod init;
+mod library;
 mod mistakes;
 mod one_text;
 mod round_trip;

@@ -38,37 +38,30 @@ const INPUT: &str = "input";
 const OUTPUT: &str = "output";
 
 /// A file that does not exist yet.
-struct NewFile<'a> {
+#[derive(Debug)]
+pub(super) struct NewFile<'a> {
     /// The path in the task.
-    path: &'a str,
-    contents: &'a str,
-    is_program: bool,
+    pub(super) path: &'a str,
+    pub(super) contents: &'a str,
+    pub(super) is_program: bool,
 }
 
 /// The files of a new task whose workflow is one text: it runs at once.
-const STUDY: [NewFile<'static>; 3] = [
+const STUDY: [NewFile<'static>; 2] = [
     NewFile {
         path: WORKFLOW_TEXT,
         contents: "\
 # How many lines, words and bytes does the text have?
 Inputs: text = OWN('data/text')
 
+# A computation reads nothing but its inputs, and makes every output. Its block is Bash, or what its first line
+# names, such as #!/usr/bin/python3. The variables in_NAME and out_NAME have the paths, text_NAME the text of a short input.
+count: text -> counts
+    wc < \"$in_text\" > \"$out_counts\"
+
 (count text)
 ",
         is_program: false,
-    },
-    NewFile {
-        path: "computations/count.sh",
-        contents: "\
-#!/bin/sh
-#CE inputs text
-#CE outputs counts
-# It is called with the paths of all inputs in order, then of all outputs in order.
-# It reads nothing but its inputs, and makes every output.
-set -eu
-wc <\"$1\" >\"$2\"
-",
-        is_program: true,
     },
     NewFile {
         path: "data/text",
@@ -78,7 +71,7 @@ wc <\"$1\" >\"$2\"
 ];
 
 /// Makes a task that runs at once in a directory: a Git repository unless it is in one, a workflow that is one text, a
-/// computation of one file, and its data.
+/// computation in it, and its data.
 ///
 /// # Errors
 ///
@@ -122,7 +115,10 @@ fn create_repository(dir: &Path, task: &Path) -> Result<bool, EditError> {
 }
 
 /// Makes files that do not exist, and the directories that they are in: through no link, which the repository may have brought.
-fn make_files(task: &Path, files: &[NewFile<'_>]) -> Result<(), EditError> {
+pub(super) fn make_files<'a>(
+    task: &Path,
+    files: impl IntoIterator<Item = &'a NewFile<'a>>,
+) -> Result<(), EditError> {
     let writer = DirectoryWriter::open(task).map_err(|source| write_error(task, source))?;
     for NewFile { path, contents, is_program } in files {
         let written = match is_program {

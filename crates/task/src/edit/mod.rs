@@ -5,9 +5,13 @@
 
 mod convert;
 mod init;
+mod library;
 
 pub use self::convert::{Force, WorkflowForm, convert};
 pub use self::init::{Created, init, init_directories, is_file};
+pub use self::library::{
+    AddedComputation, ChangedFile, LIBRARY_COMPUTATIONS, LibraryComputation, add, compare,
+};
 
 use std::fs;
 use std::io;
@@ -22,6 +26,7 @@ use ce_model::expression::{
     WorkflowEntryKind, computation_names,
 };
 use ce_model::name::InputName;
+use ce_model::suggest::meant_or;
 use ce_model::system_hints;
 
 use crate::load::{self, LoadError, listed};
@@ -67,6 +72,18 @@ pub enum EditError {
     #[error("computations/{0} has no valid lists inputs and outputs")]
     #[hint("write names, one a line, into inputs and outputs of computations/{_0}")]
     Computation(String),
+    /// The library has no such computation.
+    #[error("the library has no computation {name:?}")]
+    #[hint(Some(meant_or(nearest.as_deref(), "ce add lists all of them".to_owned())))]
+    NotInLibrary {
+        name: String,
+        /// The most similar name.
+        nearest: Option<String>,
+    },
+    /// Computations of the library were changed in the task.
+    #[error("nothing is written: the task has changed {}", .0.join(", "))]
+    #[hint("ce add --diff {} shows how; to have the library's, remove yours first", _0.join(" "))]
+    ChangedHere(Vec<String>),
     /// Parts of a task exist already.
     #[error("nothing is written: {} is there already", listed(.0))]
     #[hint("use another directory, or edit what is there")]
