@@ -439,7 +439,9 @@ pub(super) fn execution(usage: &Usage, computation: &Computation, argv: Vec<Stri
     let mut access = Vec::new();
     for rule in &computation.access.rules {
         // Without isolation, no access needs to be granted; only PATH is set as declared.
-        if isolation != NOT_ISOLATED || matches!(rule, Rule::Path(_) | Rule::Suspend) {
+        if isolation != NOT_ISOLATED
+            || matches!(rule, Rule::Path(_) | Rule::Set { .. } | Rule::Suspend)
+        {
             access.push(rule.to_string());
         }
     }

@@ -167,26 +167,40 @@ impl Invocation {
         }
     }
 
-    /// The variable of the environment that names its graphics processors, and its value.
-    pub(super) fn gpu_variable(&self) -> Option<(&'static str, String)> {
-        let names = &self.visible_gpus;
-        (!names.is_empty()).then(|| (VISIBLE_GPUS, names.join(",")))
+    /// The variables of the environment that it must have, and those without a value that it must not have. In a sandbox, its inputs and
+    /// outputs are in the given directories.
+    pub(super) fn variables(
+        &self,
+        sandbox: Option<[&Path; 2]>,
+    ) -> Vec<(OsString, Option<OsString>)> {
+        let directory = self.directory.as_ref().map(|it| it.path.clone().into());
+        let mut variables = vec![(DIRECTORY.into(), directory)];
+        if !self.visible_gpus.is_empty() {
+            variables.push((VISIBLE_GPUS.into(), Some(self.visible_gpus.join(",").into())));
+        }
+        let requested = self.requested.iter();
+        variables
+            .extend(requested.map(|(name, value)| ((*name).into(), value.clone().map(Into::into))));
+        variables.extend(self.named_files(sandbox).map(|(name, value)| (name, Some(value))));
+        variables
     }
 
-    /// The variables of the environment that tell the paths and texts of its inputs and the paths of its outputs by their names.
-    /// In a sandbox, these are in the given directories.
-    pub(super) fn named_files(
+    /// The paths and texts of its inputs and the paths of its outputs, by their names, and what `access` sets.
+    fn named_files(
         &self,
         sandbox: Option<[&Path; 2]>,
     ) -> impl Iterator<Item = (OsString, OsString)> {
         let named = |begin: &str, end: &Option<String>, value: &OsStr| {
             Some((format!("{begin}_{}", end.as_ref()?).into(), value.to_owned()))
         };
+        let place = move |input: &InputFile| match sandbox {
+            Some([inputs, _]) => inputs.join(&input.name),
+            None => input.outside().to_owned(),
+        };
+        let set = self.access.variables(|label| self.inputs.get(label.number).map(place));
+        let set = set.into_iter().map(|(name, value)| (name.into(), value));
         let inputs = self.inputs.iter().flat_map(move |input| {
-            let path = match sandbox {
-                Some([inputs, _]) => inputs.join(&input.name),
-                None => input.outside().to_owned(),
-            };
+            let path = place(input);
             let text = input.text.as_ref();
             let text = text.and_then(|text| named("text", &input.variable, OsStr::new(&**text)));
             named("in", &input.variable, path.as_os_str()).into_iter().chain(text)
@@ -198,7 +212,7 @@ impl Invocation {
             };
             named("out", &output.variable, path.as_os_str())
         });
-        inputs.chain(outputs)
+        inputs.chain(outputs).chain(set.collect::<Vec<_>>())
     }
 
     /// The file that is executed.
@@ -207,11 +221,6 @@ impl Invocation {
             Some(command) => command.into(),
             None => self.tree.path.join(self.program.file()),
         }
-    }
-
-    /// The variable of the environment that names its directory, and its value.
-    pub(super) fn directory_variable(&self) -> Option<(&'static str, &PathBuf)> {
-        self.directory.as_ref().map(|directory| (DIRECTORY, &directory.path))
     }
 
     /// The path of the log.

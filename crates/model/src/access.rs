@@ -1,6 +1,6 @@
 //! Grants of access beyond a computation's own tree: the lines of its file `access`.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
@@ -26,6 +26,13 @@ pub enum Rule {
     Root(InputLabel),
     /// An input, a directory, whose `bin` comes first in `PATH`.
     Path(InputLabel),
+    /// An input, or a file or directory in it, whose path a variable of the environment has.
+    Set {
+        variable: String,
+        input: InputLabel,
+        /// The path in it, with `/` between components; empty for the input itself.
+        path: String,
+    },
     /// A directory that stays as long as it is suspended.
     Suspend,
 }
@@ -44,7 +51,7 @@ pub enum RuleError {
     /// It begins with another word.
     #[error("{0:?} cannot be granted")]
     #[hint(
-        "write network, read PATH, write PATH, env NAME, device PATH, root INPUT, path INPUT or suspend"
+        "write network, read PATH, write PATH, env NAME, set NAME INPUT, device PATH, root INPUT, path INPUT or suspend"
     )]
     Word(String),
     /// Something follows a word that stands alone.
@@ -75,6 +82,12 @@ pub enum RuleError {
     #[error("{0:?} is not the name of a variable, or the beginning of one and *")]
     #[hint("write a name, as in env OMP_NUM_THREADS or env OMP_*")]
     Variable(String),
+    /// No name of a variable and an input follow.
+    #[error("{0:?} is not a variable and an input, or a path in an input")]
+    #[hint(
+        "write both, as in set PYTHONPATH packages or set R_LIBS packages/lib; for PATH, write path INPUT"
+    )]
+    Set(String),
     /// No input has this name.
     #[error("the computation has no input {0:?}")]
     #[hint("name a line of the computation's file inputs")]
@@ -113,6 +126,7 @@ impl Rule {
             },
             "env" if is_variable(rest) => Ok(Self::Env(rest.to_owned())),
             "env" => Err(RuleError::Variable(rest.to_owned())),
+            "set" => set(rest, inputs),
             "root" => label(rest, inputs).map(Self::Root),
             "path" => label(rest, inputs).map(Self::Path),
             _ => Err(RuleError::Word(word.to_owned())),
@@ -128,6 +142,30 @@ fn label(name: &str, inputs: &[String]) -> Result<InputLabel, RuleError> {
         (Some(_), others) => Err(RuleError::Ambiguous { name, count: others + 1 }),
         (None, _) => Err(RuleError::NoInput(name)),
     }
+}
+
+/// Reads the variable, the input, and the path in it.
+fn set(text: &str, inputs: &[String]) -> Result<Rule, RuleError> {
+    let wrong = || RuleError::Set(text.to_owned());
+    let (variable, value) = text.split_once([' ', '\t']).ok_or_else(wrong)?;
+    let value = value.trim();
+    if !is_variable(variable) || variable.ends_with('*') || variable == "PATH" || value.is_empty() {
+        return Err(wrong());
+    }
+    let whole = label(value, inputs);
+    let (input, path) = match (whole, value.split_once('/')) {
+        (Err(RuleError::NoInput(_)), Some((name, path))) => {
+            let directory = format!("{name}/");
+            let input = label(name, inputs).or_else(|_| label(&directory, inputs));
+            (input.map_err(|_| RuleError::NoInput(name.to_owned()))?, path)
+        }
+        (whole, _) => (whole?, ""),
+    };
+    let is_inside = path.split('/').all(|part| !matches!(part, "" | "." | ".."));
+    if !path.is_empty() && !is_inside {
+        return Err(wrong());
+    }
+    Ok(Rule::Set { variable: variable.to_owned(), input, path: path.to_owned() })
 }
 
 fn path(text: &str) -> Result<PathBuf, RuleError> {
@@ -166,6 +204,12 @@ impl fmt::Display for Rule {
             Self::Device(path) => write!(f, "device {}", path.display()),
             Self::Root(label) => write!(f, "root {}", label.name),
             Self::Path(label) => write!(f, "path {}", label.name),
+            Self::Set { variable, input, path } if path.is_empty() => {
+                write!(f, "set {variable} {}", input.name)
+            }
+            Self::Set { variable, input, path } => {
+                write!(f, "set {variable} {}/{path}", input.name.trim_end_matches('/'))
+            }
             Self::Suspend => f.write_str("suspend"),
         }
     }
@@ -230,6 +274,29 @@ impl Access {
         })
     }
 
+    /// The variables that have paths of inputs, given the path of an input by its label. Several lines of a variable are joined by colons.
+    pub fn variables(
+        &self,
+        place: impl Fn(&InputLabel) -> Option<PathBuf>,
+    ) -> Vec<(&str, OsString)> {
+        let mut variables: Vec<(&str, OsString)> = Vec::new();
+        for rule in &self.rules {
+            let Rule::Set { variable, input, path } = rule else { continue };
+            let Some(mut place) = place(input) else { continue };
+            if !path.is_empty() {
+                place.push(path);
+            }
+            match variables.iter_mut().find(|(known, _)| known == variable) {
+                Some((_, value)) => {
+                    value.push(":");
+                    value.push(place);
+                }
+                None => variables.push((variable, place.into())),
+            }
+        }
+        variables
+    }
+
     /// Whether an environment variable is passed on.
     pub fn passes(&self, name: &OsStr) -> bool {
         self.rules.iter().any(|rule| match rule {
@@ -260,6 +327,9 @@ mod tests {
             "device /dev/dri/0",
             "root a b",
             "path tools/",
+            "set PYTHONPATH tools/",
+            "set R_LIBS tools/lib/R",
+            "set DATA a b",
             "suspend",
         ] {
             assert_eq!(parse(line).map(|rule| rule.to_string()), Ok(line.to_owned()));
@@ -293,12 +363,25 @@ mod tests {
             ("device /dev", RuleError::NotInDev(text("/dev"))),
             ("env *", RuleError::Variable(text("*"))),
             ("env A=1", RuleError::Variable(text("A=1"))),
+            ("set PATH tools/", RuleError::Set(text("PATH tools/"))),
+            ("set A", RuleError::Set(text("A"))),
+            ("set A* tools/", RuleError::Set(text("A* tools/"))),
+            ("set A tools/../b", RuleError::Set(text("A tools/../b"))),
+            ("set A tool/b", RuleError::NoInput(text("tool"))),
             ("root tool", RuleError::NoInput(text("tool"))),
             ("path", RuleError::NoInput(text(""))),
             ("path x", RuleError::Ambiguous { name: text("x"), count: 2 }),
         ] {
             assert_eq!(parse(line), Err(error), "{line}");
         }
+    }
+
+    #[test]
+    fn several_paths_of_a_variable_are_joined() {
+        let lines = ["set A tools/", "set B a b", "set A a b/lib"];
+        let access = Access::new(lines.map(|line| parse(line).unwrap()).into());
+        let found = access.variables(|label| Some(format!("/{}", label.number).into()));
+        assert_eq!(found, [("A", "/2:/1/lib".into()), ("B", "/1".into())]);
     }
 
     #[test]

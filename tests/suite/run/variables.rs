@@ -134,3 +134,17 @@ fn names_that_would_be_one_variable_are_told() {
     let names = String::from_utf8(names).unwrap();
     assert!(!names.contains("in_a_b=") && names.contains("out_c="), "{names}");
 }
+
+#[test]
+fn a_variable_has_the_paths_of_inputs_that_access_sets() {
+    let set = "    #CE access set DATA parts/n\n    #CE access set DATA number.txt\n    #CE access set ALL parts\n    cat";
+    for isolated in [true, false] {
+        let lab = lab("").one_text(&text("").replace("    cat", set));
+        let lab = if isolated { lab.isolated() } else { lab }.commit();
+        let mut run = lab.evaluation(&["--no-sync"]);
+        lab.finish(run.env("DATA", "/elsewhere")).exit(0);
+        let told = told(&lab);
+        assert_eq!(told["DATA"], format!("{}/n:{}", told["in_parts"], told["in_number_txt"]));
+        assert_eq!(told["ALL"], told["in_parts"]);
+    }
+}

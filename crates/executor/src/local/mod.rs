@@ -39,7 +39,7 @@ use crate::executor::{
     Completion, Ended, ExecuteError, Executor, Failed, HostTurn, Isolation, Offer, Reach,
     SUSPENDED, Status, TaskStatuses, TurnRequest, Usage, is_within_call, nesting_variable,
 };
-use crate::invocation::{DIRECTORY, Invocation, Span, TAIL, is_replaced, open_log, tail};
+use crate::invocation::{Invocation, Span, TAIL, is_replaced, open_log, tail};
 use crate::open_files;
 use crate::sandbox::{
     Launcher, Sandbox, SandboxError, SandboxSpec, TaskSandbox, VERIFY, lacking, lacking_interpreter,
@@ -186,7 +186,7 @@ fn reaches_others(access: &Access, isolation: Isolation) -> bool {
                 path.metadata().is_ok_and(|about| about.is_dir() || about.file_type().is_socket());
             isolation == Isolation::Namespaces && may_be_socket
         }
-        Rule::Env(_) | Rule::Root(_) | Rule::Path(_) => false,
+        Rule::Env(_) | Rule::Root(_) | Rule::Path(_) | Rule::Set { .. } => false,
     })
 }
 
@@ -466,14 +466,9 @@ fn command(invocation: &Invocation, starter: &Starter) -> Result<Command, Execut
         command.env_clear().envs(variables).envs(sandbox.environment());
         return Ok(command);
     }
-    command
-        .envs([nesting_variable(&invocation.call)])
-        // It may belong to a call that has started this run.
-        .env_remove(DIRECTORY)
-        .envs(invocation.directory_variable())
-        .envs(invocation.gpu_variable())
-        .envs(invocation.named_files(None));
-    for (name, value) in &invocation.requested {
+    command.envs([nesting_variable(&invocation.call)]);
+    // What has no value may belong to a call that has started this run.
+    for (name, value) in invocation.variables(None) {
         match value {
             Some(value) => command.env(name, value),
             None => command.env_remove(name),

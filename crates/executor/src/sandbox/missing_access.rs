@@ -24,7 +24,12 @@ const DEVICES: [&str; 10] =
 pub fn is_shown(access: &Access, path: &Path) -> bool {
     let granted = access.rules.iter().filter_map(|rule| match rule {
         Rule::Read(path) | Rule::Write(path) | Rule::Device(path) => Some(path.as_path()),
-        Rule::Network | Rule::Env(_) | Rule::Root(_) | Rule::Path(_) | Rule::Suspend => None,
+        Rule::Network
+        | Rule::Env(_)
+        | Rule::Set { .. }
+        | Rule::Root(_)
+        | Rule::Path(_)
+        | Rule::Suspend => None,
     });
     let programs = if access.root().is_none() { &PROGRAMS[..] } else { &[] };
     let system = programs.iter().chain(&HARDWARE).map(Path::new);

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 
 use super::SandboxError;
 use super::launcher_processes::{FrameBytes, Parts};
-use crate::invocation::{DIRECTORY, InputFile, Invocation, VerifiedPath};
+use crate::invocation::{InputFile, Invocation, VerifiedPath};
 use ce_files::walk::{GrantError, TrustedLinks, open_granted};
 use ce_model::access::{Access, Rule};
 use ce_model::name::numbered;
@@ -144,7 +144,12 @@ impl SandboxSpec {
                 Rule::Write(path) => binds.push(granted(BindMode::Write, path)?),
                 Rule::Network => binds.extend(resolver(root.is_some())),
                 // The launcher has the devices. The others are in the environment, and in the root.
-                Rule::Device(_) | Rule::Env(_) | Rule::Path(_) | Rule::Root(_) | Rule::Suspend => {}
+                Rule::Device(_)
+                | Rule::Env(_)
+                | Rule::Path(_)
+                | Rule::Set { .. }
+                | Rule::Root(_)
+                | Rule::Suspend => {}
             }
         }
         // The directory of the call has its path of the host, where others than this execution find it, too.
@@ -157,19 +162,10 @@ impl SandboxSpec {
         arguments.extend(outputs.iter().map(|it| Path::new(OUTPUTS).join(&it.name).into()));
         let mut exec = Path::new(COMPUTATION).join(invocation.program.file());
         let mut environment = environment(access, std::env::vars_os());
-        environment.retain(|(name, _)| name != DIRECTORY);
-        if let Some((name, path)) = invocation.directory_variable() {
-            environment.push((name.into(), path.into()));
+        for (name, value) in invocation.variables(Some([INPUTS, OUTPUTS].map(Path::new))) {
+            environment.retain(|(other, _)| *other != name);
+            environment.extend(value.map(|value| (name, value)));
         }
-        let gpus = invocation.gpu_variable().map(|(name, value)| (name.into(), value.into()));
-        let requested = invocation.requested.iter();
-        let requested =
-            requested.filter_map(|(name, value)| Some(((*name).into(), value.as_ref()?.into())));
-        let files = invocation.named_files(Some([INPUTS, OUTPUTS].map(Path::new)));
-        let told: Vec<(OsString, OsString)> =
-            gpus.into_iter().chain(requested).chain(files).collect();
-        environment.retain(|(name, _)| !told.iter().any(|(other, _)| other == name));
-        environment.extend(told);
         let mut terminal = None;
         if let Some(inspection) = &invocation.inspection {
             let mut words = inspection.command.iter().cloned();

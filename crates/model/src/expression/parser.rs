@@ -10,11 +10,10 @@ use super::grammar::{
 };
 use super::lexer::Lexer;
 use super::mistake::{Fault, LineKind, Mistake, Position, Wrong};
-use super::sweeps::RuleFile;
+use super::sweeps::{RuleFile, check_resources};
 use super::text_computation::{call_of, unindented};
 use super::{InputDefault, Parsed, Text};
 use crate::name::{InputName, TaskPath};
-use crate::resources::Resource;
 use crate::slice::{MAX_ARITY, WrittenSlice};
 use crate::suggest::nearest;
 use crate::sweep::{EXCLUDE, FACTORS, SHEET_SUFFIX, WHERE};
@@ -567,7 +566,7 @@ impl Parser<'_> {
                     self.check_word(LineKind::Text)?;
                 }
                 if name == RESOURCES {
-                    check_resources(&rows, &places)?;
+                    check_resources(&rows, &places.lines)?;
                 }
             }
             RuleShape::Sheet => {
@@ -719,19 +718,6 @@ impl Parser<'_> {
         let role = role.filter(|role| line == LineKind::Text || *role == SWEEP_ROLES[0]);
         Err((at, Fault::WordLine { word, line, role }))
     }
-}
-
-/// Checks that no line of resources is only its word, with the amount as the next line.
-fn check_resources(rows: &[Vec<Box<str>>], places: &FilePlaces) -> Result<(), Wrong> {
-    for (pair, at) in rows.windows(2).zip(&places.lines) {
-        let ([word], [amount]) = (&*pair[0], &*pair[1]) else { continue };
-        let needs_amount = Resource::of_word(word).is_some_and(|it| it != Resource::Exclusive);
-        let next = amount.split(' ').next().unwrap_or_default();
-        if needs_amount && Resource::of_word(next).is_none() {
-            return Err((*at, Fault::UnquotedResource(format!("{word} {amount}"))));
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@ use std::iter;
 
 use super::Expression;
 use super::grammar::NodeKind;
-use super::mistake::Fault;
+use super::mistake::{Fault, Wrong};
+use crate::resources::Resource;
 use crate::sweep::{
     ALLOW_FAILED, COLUMNS, EXCLUDE, FACTORS, Factor, NAMES, PRODUCT_FILES, REPLICATES, SWEEP_FILES,
     SheetProblem, SweepFault, SweepPoints, SweepRules, WHERE, WrittenColumn, factor_label,
@@ -258,4 +259,17 @@ pub(super) fn file_number(files: &[RuleFile], path: &str) -> Option<usize> {
         let rest = file.name.strip_prefix(path);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     })
+}
+
+/// Checks that no line of resources is only its word, with the amount as the next line. The lines begin at these bytes.
+pub(super) fn check_resources(rows: &[Vec<Box<str>>], places: &[usize]) -> Result<(), Wrong> {
+    for (pair, at) in rows.windows(2).zip(places) {
+        let ([word], [amount]) = (&*pair[0], &*pair[1]) else { continue };
+        let needs_amount = Resource::of_word(word).is_some_and(|it| it != Resource::Exclusive);
+        let next = amount.split(' ').next().unwrap_or_default();
+        if needs_amount && Resource::of_word(next).is_none() {
+            return Err((*at, Fault::UnquotedResource(format!("{word} {amount}"))));
+        }
+    }
+    Ok(())
 }

@@ -42,7 +42,7 @@ macro_rules! text {
 pub const LIBRARY_COMPUTATIONS: [LibraryComputation; 11] = [
     LibraryComputation {
         name: "build-c",
-        help: "a program from a directory of C files, by the C compiler of the host",
+        help: "a program from a directory of C files (by cc)",
         example: "(build-c OWN('data/source') '-O2')",
         files: &[
             text!("build-c/inputs", false),
@@ -52,7 +52,7 @@ pub const LIBRARY_COMPUTATIONS: [LibraryComputation; 11] = [
     },
     LibraryComputation {
         name: "compile-c",
-        help: "a program from a C file, by the C compiler of the host",
+        help: "a program from a C file (by cc)",
         example: "(compile-c OWN('data/program.c'))",
         files: &[
             text!("compile-c/inputs", false),

@@ -17,7 +17,8 @@ const TESTS: [&str; 10] = [
 
 /// Parts of messages that take a repository, a host, or the texts of inputs. The suite tests them, in the directories
 /// isolation, load and run.
-const ELSEWHERE: [&str; 11] = [
+const ELSEWHERE: [&str; 13] = [
+    "the program cannot be read:",
     "has uncommitted changes",
     "cannot have the text of the input",
     "in the work tree",
@@ -25,6 +26,7 @@ const ELSEWHERE: [&str; 11] = [
     "may have uncommitted changes: only the filter",
     "has other contents in the work tree than in the commit: the filter",
     ", which Git LFS keeps elsewhere: exec would read its pointer",
+    ", in which computations stand, does not end in .ce",
     "does not exist on this host",
     "takes isolation,",
     "is ignored by Git: no commit records it, and no exec sees it",
