@@ -52,15 +52,15 @@ impl Tool for Add {
 impl Add {
     /// Says what was written, how it is called, and what comes next.
     fn added(&self, added: &[AddedComputation]) -> String {
-        let mut text = String::new();
-        for AddedComputation { computation, place, is_new, .. } in added {
-            let what = if *is_new { "wrote" } else { "it is there:" };
-            text += &format!("{what} {}\n  call it: {}\n", place.display(), computation.example);
-        }
+        let told = |it: &AddedComputation| {
+            let what = if it.is_new { "wrote" } else { "it is there:" };
+            format!("{what} {}\n  call it: {}\n", it.place.display(), it.computation.example)
+        };
+        let mut text: String = added.iter().map(told).collect();
         let new: Vec<String> =
             added.iter().filter(|it| it.is_new).map(|it| quoted_path(&it.place)).collect();
         if !new.is_empty() {
-            text += &format!("next:\n  git add {} && git commit\n", new.join(" "));
+            text.extend(["next:\n  git add ", &new.join(" "), " && git commit\n"]);
         }
         text
     }

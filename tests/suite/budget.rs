@@ -71,7 +71,8 @@ const fn class(name: &'static str, budget: [u32; WAYS.len()], calls: &'static st
 /// close and a list. An isolated call has a second lease instead of the first look. Without that, runs at two commits execute it twice. Its
 /// launcher reads three numbers that say whether anything was made in the IPC namespace, and talks to the process that starts it. Its two directories and
 /// its log are new ones, so nothing of the one before it can be seen there: 5 removals, a change, and 4 more mounts. Each mount of it
-/// is kept apart from the host's, which is another 5 calls.
+/// is kept apart from the host's, which is another 5 calls. Pseudoterminals of its own, without which programs stop that control others, are
+/// mounted, and let go of.
 ///
 /// The outputs of a call are in a private directory until they are sealed: a rename, and an `ioctl` and a change for each
 /// output.
@@ -91,7 +92,7 @@ const CLASSES: [Class; 14] = [
     class("changes",   [ 2,  2,  4, 0,  0, 0, 0, 0], "mkdir mkdirat chmod fchmod fchmodat fchmodat2 utimensat"),
     class("flushes",   [ 0,  5,  0, 0,  0, 0, 0, 0], "fsync fdatasync sync_file_range syncfs"),
     class("processes", [ 1,  1,  1, 0,  0, 0, 0, 0], "fork vfork clone clone3"),
-    class("others",    [11, 11, 28, 0,  0, 0, 0, 0], "chdir dup dup2 dup3 fcntl ioctl lseek kill tgkill mount \
+    class("others",    [11, 11, 30, 0,  0, 0, 0, 0], "chdir dup dup2 dup3 fcntl ioctl lseek kill tgkill mount \
                                              umount2 pivot_root unshare setns pipe pipe2 socketpair \
                                              getpgid setpgid setsid prctl waitid wait4 execve"),
 ];

@@ -449,10 +449,13 @@ fn descriptors(_: &Targets) -> Option<String> {
 }
 
 fn devices(_: &Targets) -> Option<String> {
-    let known = [&DEVICES[..], &["fd", "stdin", "stdout", "stderr", "shm"]].concat();
+    let known = ["fd", "stdin", "stdout", "stderr", "shm", "pts", "ptmx"];
+    let known = [&DEVICES[..], &known].concat();
     let other = listed("/dev")
         .find(|path| !known.iter().any(|name| path.file_name() == Some(name.as_ref())));
-    other.map(|path| format!("{} is there", path.display())).or_else(|| {
+    // Only the device that makes one.
+    let terminal = listed("/dev/pts").find(|path| path.file_name() != Some("ptmx".as_ref()));
+    other.or(terminal).map(|path| format!("{} is there", path.display())).or_else(|| {
         let disk = rustix::fs::makedev(8, 0);
         let made = mknodat(CWD, "disk", FileType::BlockDevice, Mode::RUSR | Mode::WUSR, disk);
         possible(made, "a disk can be made")

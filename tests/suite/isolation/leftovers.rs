@@ -284,6 +284,8 @@ fn two_calls_in_a_row_see_the_same_environment() {
         .computation("look", "a", "b", "")
         .file("computations/look/exec", program)
         .computation("keep", "a b", "c", r#"diff "$1" "$2" >"$3" || :"#)
+        // Both read what is no text for a variable.
+        .data("x", "1\n2\n")
         .isolated()
         .commit();
     as_each_user(&lab, |user| {

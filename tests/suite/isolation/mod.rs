@@ -5,6 +5,7 @@
 mod access;
 mod ends;
 mod grants;
+mod host;
 mod leftovers;
 mod owners;
 mod processes;

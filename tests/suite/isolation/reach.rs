@@ -172,7 +172,7 @@ open(sys.argv[2], 'w').write(f'{told}\n')"#,
     ) else {
         return;
     };
-    let known = "['fd', 'full', 'null', 'random', 'shm', 'stderr', 'stdin', 'stdout', 'urandom', \
+    let known = "['fd', 'full', 'null', 'ptmx', 'pts', 'random', 'shm', 'stderr', 'stdin', 'stdout', 'urandom', \
                  'zero', 'devices', 'system']\n";
     as_each_user(&lab, |user| assert_eq!(evaluate(&lab, user), known));
 }

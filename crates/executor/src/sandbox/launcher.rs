@@ -40,6 +40,7 @@ use super::root::{self, MASK, PROC, PreparedRoot, enter, look_around};
 use super::seccomp::{self, CallFilter};
 use super::shared_namespaces::{IpcNamespace, SharedNamespaces, Spawner};
 use super::spec::{SandboxSpec, TMP};
+use super::system_files::HOST_NAME;
 use super::user::{Nobody, SandboxUser, give_up_privileges};
 use crate::invocation::{open_log, open_verified};
 use crate::open_files;
@@ -84,7 +85,8 @@ pub(super) fn prepare(shared: &SharedState) -> Result<PreparedRoot, ProcessEnd> 
     hide()?;
     // The names of control groups identify the user. Older kernels have no namespaces for them.
     let _older_kernel = unshare(UnshareFlags::NEWCGROUP);
-    rustix::system::sethostname(b"sandbox").map_err(at("change the name of the host", ""))?;
+    rustix::system::sethostname(HOST_NAME.as_bytes())
+        .map_err(at("change the name of the host", ""))?;
     let mask = umask(MASK);
     let ready =
         PreparedRoot::new(root::prepare_shared(&shared.devices, nobody.is_some())?, nobody)?;

@@ -22,6 +22,7 @@ mod root;
 mod seccomp;
 mod shared_namespaces;
 mod spec;
+mod system_files;
 mod user;
 
 pub(crate) use self::cluster_tasks::TaskSandbox;

@@ -16,7 +16,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use ce_files::walk::{GrantError, open_device};
+use ce_files::walk::{GrantError, open_below, open_device};
 use rustix::fs::{
     AtFlags, CWD, Dir, FileType, Mode, OFlags, fstat, mkdirat, mknodat, openat, readlinkat, stat,
     unlinkat,
@@ -34,11 +34,15 @@ use super::mounts::{
     mounts_below, open_place, open_source, opened, read_mounts, restrict, show,
 };
 use super::spec::{BindMode, COMPUTATION, HOME, INPUTS, InputPoint, OUTPUTS, SandboxSpec, TMP};
+use super::system_files::RequiredLine;
 use super::user::{MEMORY, Nobody, SandboxUser};
 use crate::invocation::open_verified;
 
 /// Memory that processes of an execution share.
 const SHM: &str = "/dev/shm";
+
+/// Pseudoterminals of an execution. Nobody else can open them.
+const PTS: &str = "/dev/pts";
 
 /// The directories that every execution has, beside parts of the system.
 const OWN: [&str; 5] = [COMPUTATION, INPUTS, OUTPUTS, TMP, HOME];
@@ -142,14 +146,18 @@ impl PreparedRoot {
     }
 }
 
-/// The mount points at which an execution has memory of its own.
-pub(super) const MEMORY_POINTS: [&str; 2] = [SHM, HOME];
+/// The mount points at which an execution has memory, and pseudoterminals, of its own.
+pub(super) const MEMORY_POINTS: [&str; 3] = [SHM, HOME, PTS];
 
-/// Mounts empty memory at these.
+/// Mounts empty memory at these, and new pseudoterminals, if the kernel has any.
 pub(super) fn mount_memory(root: &str, owners: Option<&OwnedFd>) -> Result<(), StepError> {
     let home = if owners.is_some() { MEMORY } else { c"mode=0700" };
     memory(below(root, Path::new(SHM)), c"mode=1777")?;
-    memory(below(root, Path::new(HOME)), home)
+    memory(below(root, Path::new(HOME)), home)?;
+    let terminals = below(root, Path::new(PTS));
+    let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
+    mount("devpts", &terminals, "devpts", flags, c"newinstance,ptmxmode=0666,mode=0620")
+        .or_else(|_| memory(&terminals, c"mode=0555"))
 }
 
 /// Makes the links of a root, and the directories where something is mounted.
@@ -209,7 +217,7 @@ pub(super) fn look_around(spec: &SandboxSpec) -> Result<(), StepError> {
             || own.iter().copied().chain(targets()).any(|known| it.name.starts_with(known))
     };
     let is_closed = |it: &Mount| {
-        let writable = [OUTPUTS, TMP, HOME, SHM].map(Path::new);
+        let writable = [OUTPUTS, TMP, HOME, SHM, PTS].map(Path::new);
         let written = spec.binds.iter().filter(|bind| bind.mode == BindMode::Write);
         let written = written.map(|bind| bind.target.as_path());
         it.is_read_only
@@ -253,11 +261,14 @@ fn show_image<'a>(
     let Some((root, id)) = spec.root().and_then(|root| Some((root, root.id?))) else {
         return Err(at("find", "the root")(Errno::NOENT));
     };
+    let top = open_verified(&below(OLD, &root.source), id).map_err(at(VERIFY, &root.source))?;
+    let completed = completed_image_files(&top);
+    let own: Vec<&'a Path> = own.collect();
+    let covered = completed.iter().map(|(name, _)| name.as_path());
     let points = MountPoints {
-        own: own.collect(),
+        own: covered.chain(own.iter().copied()).collect(),
         bound: spec.binds.iter().map(|bind| bind.target.as_path()).collect(),
     };
-    let top = open_verified(&below(OLD, &root.source), id).map_err(at(VERIFY, &root.source))?;
     let mut left = vec![(top, PathBuf::from("/"))];
     while let Some((place, name)) = left.pop() {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -273,6 +284,9 @@ fn show_image<'a>(
                 left.push((deeper, name));
             }
         }
+    }
+    for (name, contents) in completed.iter().filter(|(name, _)| !points.bound.contains(&&**name)) {
+        fs::write(below(NEW, name), contents).map_err(at("write", name))?;
     }
     Ok(())
 }
@@ -398,6 +412,7 @@ pub(super) fn prepare_shared(
             SystemPart::Mounted(name.into())
         });
     }
+    complete_system_files()?;
     let dev = Path::new(SYSTEM).join("dev");
     make_devices(&dev, devices, nobody)?;
     make_private(Path::new(SYSTEM)).map_err(at("make private the mounts below", SYSTEM))?;
@@ -461,8 +476,51 @@ fn make_devices(dev: &Path, granted: &[PathBuf], nobody: bool) -> Result<(), Ste
         let link = dev.join(name);
         symlink(format!("/proc/self/fd{to}"), &link).map_err(at("link", link))?;
     }
-    let shm = dev.join("shm");
-    fs::create_dir(&shm).map_err(at("make", shm))
+    let terminals = dev.join("ptmx");
+    symlink("pts/ptmx", &terminals).map_err(at("link", terminals))?;
+    for directory in ["shm", "pts"].map(|name| dev.join(name)) {
+        fs::create_dir(&directory).map_err(at("make", directory))?;
+    }
+    Ok(())
+}
+
+/// Covers files of the host's `/etc` that lack a line by copies that have it. A link is left alone.
+fn complete_system_files() -> Result<(), StepError> {
+    for required in RequiredLine::all() {
+        let file = below(SYSTEM, Path::new("/etc")).join(required.file);
+        if !file.symlink_metadata().is_ok_and(|about| about.is_file()) {
+            continue;
+        }
+        let contents = fs::read(&file).map_err(at("read", &file))?;
+        if let Some(completed) = required.added_to(&contents) {
+            let copy = Path::new("/").join(required.file);
+            fs::write(&copy, completed).map_err(at("write", &copy))?;
+            mount_bind(&copy, &file).map_err(at("bind", file))?;
+        }
+    }
+    Ok(())
+}
+
+/// The files of `/etc` of an image that lack a line, with it, and their paths. An image that has no such directory needs none, and what is
+/// behind a link there is left alone.
+fn completed_image_files(image: &OwnedFd) -> Vec<(PathBuf, Vec<u8>)> {
+    if open_below(image.as_fd(), Path::new("etc")).is_err() {
+        return Vec::new();
+    }
+    let read = |path: &Path| {
+        let place = match open_below(image.as_fd(), path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Some(Vec::new()),
+            place => place.ok()?,
+        };
+        let is_file = fstat(&place).ok().map(|it| FileType::from_raw_mode(it.st_mode))?;
+        (is_file == FileType::RegularFile).then(|| fs::read(opened(&place)).ok())?
+    };
+    let files = RequiredLine::all().into_iter().filter_map(|required| {
+        let path = Path::new("etc").join(required.file);
+        let completed = required.added_to(&read(&path)?)?;
+        Some((Path::new("/").join(path), completed))
+    });
+    files.collect()
 }
 
 /// Copies a device of the host, or the devices of a directory, with root's rights for the user nobody. Links in it stay
