@@ -2,7 +2,7 @@
 //! The work tree is not used, since it may change at any time.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -72,6 +72,11 @@ impl<'a> Exports<'a> {
         }
     }
 
+    /// The directory of the task; `None` for a worker.
+    pub(super) fn task(&self) -> Option<&'a Path> {
+        self.trees.map(Trees::dir)
+    }
+
     /// Returns the directory that a computation runs from. It holds exactly the files of its commit or, if it is dirty,
     /// of the work tree when the task was loaded.
     ///
@@ -139,7 +144,7 @@ impl<'a> Exports<'a> {
         isolated: bool,
     ) -> Result<bool, CallError> {
         let VerifiedPath { path, id } = &*export.directory;
-        let open = match self.storage.trees().open(path) {
+        let open = match self.storage.trees().reopen(path) {
             Ok(Some(open)) if open.id == *id => open,
             // The executor finds and reports that a shared one was replaced.
             _ => return Ok(isolated),
@@ -302,7 +307,6 @@ fn fill(new: &NewTree<'_>, trees: &Trees, computation: &Computation) -> Result<(
 #[cfg(test)]
 mod tests {
     use std::fs::{self, File};
-    use std::path::Path;
     use std::process::Command;
     use std::sync::mpsc::channel;
     use std::thread;

@@ -237,7 +237,7 @@ impl<'a> CallLauncher<'a> {
                 digest: source.digest,
                 name: numbered(number, label),
                 variable: variables.next().flatten(),
-                text: storage.values().text(source),
+                text: storage.values().text(source)?,
             });
         }
         let outputs = outputs.iter().zip(name::variables(outputs)).enumerate();
@@ -374,13 +374,17 @@ impl<'a> CallLauncher<'a> {
         tree: &'b VerifiedPath,
         computation: &'b Computation,
         sources: &[Stored],
-    ) -> Scene<'b> {
+    ) -> Scene<'b>
+    where
+        'a: 'b,
+    {
         let root = computation.access.root().and_then(|label| sources.get(label.number));
         Scene {
             computation,
             tree: &tree.path,
             root: root.map(|root| self.storage.path(&root.name)),
             isolated: self.settings.executor.isolates(),
+            task: self.settings.exports.task(),
         }
     }
 

@@ -315,6 +315,27 @@ fn events_have_the_hint() {
     let ended: Vec<serde_json::Value> = ended.collect();
     let ended = ended.iter().find(|event| event["event"] == "ended").unwrap();
     assert!(ended["hint"].as_str().unwrap().starts_with("it printed 3 B"), "{ended}");
-    let lab = task("exit 1").commit();
+    let lab = task("echo bad; exit 1").commit();
     assert!(!lab.ce_run(&["--json"]).exit(1).stdout.contains("hint"));
+}
+
+#[test]
+fn mistakes_of_a_beginner_have_hints() {
+    let advice = "the task has data/stop, and a call sees only its inputs: give it as one, as in \
+                  OWN('data/stop')";
+    same(|| task(r#"cat data/stop >"$2""#).file("data/stop", "the\n"), advice);
+    let elsewhere = || task("cat data/other >&2").file("data/stop", "the\n");
+    assert_eq!(both(elsewhere), [None, None], "the task has no such file");
+    // Root may write into it: the line is what another user is told.
+    let copy = complaint("bash: copy: Permission denied");
+    same(
+        || task(&format!("cp \"$1\" copy; chmod a-w copy; {copy}")),
+        "copy is read-only, as inputs and copies of them are: copy with cp --no-preserve=mode, or \
+         chmod u+w the copy",
+    );
+    same(
+        || task("grep -q nothing \"$1\""),
+        "it printed nothing: a command ended it, such as a grep that found nothing; set -x at its \
+         beginning prints each command",
+    );
 }

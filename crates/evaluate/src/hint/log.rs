@@ -86,6 +86,35 @@ fn program_of_shell(line: &str) -> Option<&str> {
     (!number.is_empty() && number.bytes().all(|c| c.is_ascii_digit())).then_some(name)
 }
 
+/// The words of programs that cannot open a file.
+const ABSENT: &str = "No such file or directory";
+const DENIED: &str = "Permission denied";
+
+/// Returns the last file that a program could not find.
+pub(super) fn missing_file(log: &str) -> Option<&str> {
+    log.lines().rev().find_map(|line| file_of(line, ABSENT))
+}
+
+/// Returns the last file that a program may not write, or read.
+pub(super) fn denied_file(log: &str) -> Option<&str> {
+    log.lines().rev().find_map(|line| file_of(line, DENIED))
+}
+
+/// The file that a line blames with these words, before or after them: `cat: x: WORDS`, `WORDS: 'x'`.
+fn file_of<'a>(line: &'a str, words: &str) -> Option<&'a str> {
+    let (before, behind) = line.split_once(words)?;
+    let quotes = ['\'', '"', '‘', '’', '`'];
+    let behind = behind.trim_start_matches(':').trim().trim_matches(quotes);
+    let before = before.trim_end().trim_end_matches(':');
+    let before = before.rsplit(": ").next().unwrap_or(before);
+    let before = before.trim();
+    let before = match before.strip_suffix(['\'', '’']) {
+        Some(quoted) => quoted.rsplit(['‘', '\'']).next().unwrap_or(quoted),
+        None => before,
+    };
+    [behind, before.trim_matches(quotes)].into_iter().find(|name| !name.is_empty())
+}
+
 /// Whether a script was run whose first line ends in a carriage return.
 pub(super) fn names_carriage_return(log: &str) -> bool {
     let names = ["^M: bad interpreter", "\\r': No such file", "\\r’: No such file"];
@@ -137,6 +166,22 @@ mod tests {
         for line in ["using the fallback: No module named x", "Can't locate x", "no package"] {
             assert_eq!(missing_package(line), None, "{line}");
         }
+    }
+
+    #[test]
+    fn files_are_found_in_messages_of_programs() {
+        for (line, file) in [
+            ("cat: data/x: No such file or directory", "data/x"),
+            ("/computation/exec: line 5: data/a b: No such file or directory", "data/a b"),
+            ("FileNotFoundError: [Errno 2] No such file or directory: 'data/x'", "data/x"),
+            ("sed: can't read data/x: No such file or directory", "can't read data/x"),
+            ("ls: cannot access 'data/x': No such file or directory", "data/x"),
+        ] {
+            assert_eq!(missing_file(&format!("before\n{line}\nafter\n")), Some(file), "{line}");
+        }
+        let denied = "PermissionError: [Errno 13] Permission denied: 'copy/x'";
+        assert_eq!(denied_file(denied), Some("copy/x"));
+        assert_eq!(missing_file("nothing"), None);
     }
 
     #[test]

@@ -20,7 +20,7 @@ use ce_model::task::Computation;
 use ce_storage::Stage;
 
 /// The known cases, the surest first.
-const CASES: [fn(&Symptoms) -> Option<String>; 14] = [
+const CASES: [fn(&Symptoms) -> Option<String>; 20] = [
     carriage_return,
     link,
     unseen,
@@ -28,13 +28,19 @@ const CASES: [fn(&Symptoms) -> Option<String>; 14] = [
     interpreter,
     loader,
     program,
+    two_digits,
+    task_file,
+    task_module,
     package,
     network,
     existing,
+    read_only,
     slash,
     suffix,
     elsewhere,
     printed,
+    silent,
+    killed,
 ];
 
 /// The file that a program names as its loader, for example.
@@ -48,6 +54,8 @@ pub(super) struct Scene<'a> {
     /// Its root, if that is an input.
     pub(super) root: Option<PathBuf>,
     pub(super) isolated: bool,
+    /// The directory of its task, where that is known: not to a worker.
+    pub(super) task: Option<&'a Path>,
 }
 
 /// Returns the advice after a call has failed, before its stage is emptied.
@@ -185,6 +193,61 @@ fn program(symptoms: &Symptoms) -> Option<String> {
             "{name} is not in the PATH of a sandbox; name it as {found}, and commit {}",
             granting(symptoms, &[Rule::Read(path.clone()).to_string()])
         ),
+    })
+}
+
+/// A shell takes `$10` for the first argument and a zero.
+fn two_digits(symptoms: &Symptoms) -> Option<String> {
+    let argument = symptoms.two_digits.as_ref()?;
+    let number = argument.trim_start_matches('$');
+    Some(format!(
+        "a shell reads {argument} as $1 followed by {}: write ${{{number}}}, or the variables in_NAME and out_NAME",
+        &number[1..]
+    ))
+}
+
+/// A file of the task is no input of the call.
+fn task_file(symptoms: &Symptoms) -> Option<String> {
+    let file = symptoms.task_file.as_ref()?;
+    Some(format!(
+        "the task has {file}, and a call sees only its inputs: give it as one, as in OWN('{file}')"
+    ))
+}
+
+/// A module of the task is not in the directory of the computation.
+fn task_module(symptoms: &Symptoms) -> Option<String> {
+    let file = symptoms.task_module.as_ref()?;
+    Some(format!(
+        "the task has {file}, and a computation sees only its own files: make it a directory with the program as exec and the \
+         module beside it, or give the module as an input and name it by set PYTHONPATH"
+    ))
+}
+
+/// A copy of an input is as read-only as the input.
+fn read_only(symptoms: &Symptoms) -> Option<String> {
+    let file = symptoms.read_only.as_ref()?;
+    Some(format!(
+        "{file} is read-only, as inputs and copies of them are: copy with cp --no-preserve=mode, or chmod u+w the copy"
+    ))
+}
+
+/// The kernel kills what uses too much memory.
+fn killed(symptoms: &Symptoms) -> Option<String> {
+    let Ending::Killed(peak) = symptoms.ending else { return None };
+    Some(format!(
+        "it had used {}; the kernel kills programs when memory is short: let it use less, or ask for more, as in :resources \
+         'memory 8G', so that less is executed beside it",
+        size(peak)
+    ))
+}
+
+/// A shell has ended without a word.
+fn silent(symptoms: &Symptoms) -> Option<String> {
+    let is_silent =
+        matches!(symptoms.ending, Ending::Exited) && symptoms.is_shell && symptoms.printed == 0;
+    is_silent.then(|| {
+        "it printed nothing: a command ended it, such as a grep that found nothing; set -x at its beginning prints each command"
+            .to_owned()
     })
 }
 
@@ -370,6 +433,29 @@ mod tests {
                 None => assert_eq!(words, "", "{symptoms:?}"),
             }
         }
+    }
+
+    #[test]
+    fn mistakes_of_a_beginner_have_hints() {
+        let exited = || Symptoms { ending: Ending::Exited, printed: 1, ..Symptoms::default() };
+        let hint = |symptoms: Symptoms| first(&symptoms).unwrap();
+        let two_digits = Symptoms { two_digits: Some("$12".to_owned()), ..exited() };
+        assert!(hint(two_digits).starts_with("a shell reads $12 as $1 followed by 2: write ${12}"));
+        let file = Symptoms { task_file: Some("data/x".to_owned()), ..exited() };
+        assert!(hint(file).ends_with("give it as one, as in OWN('data/x')"));
+        let module = Symptoms { task_module: Some("helpers.py".to_owned()), ..exited() };
+        assert!(hint(module).starts_with("the task has helpers.py, and a computation sees"));
+        let copy = Symptoms { read_only: Some("copy".to_owned()), ..exited() };
+        assert!(hint(copy).contains("cp --no-preserve=mode"));
+        let silent = Symptoms { printed: 0, is_shell: true, ..exited() };
+        assert!(hint(silent).starts_with("it printed nothing: a command ended it"));
+        let killed = Symptoms { ending: Ending::Killed(3 << 30), ..Symptoms::default() };
+        assert!(
+            hint(killed).starts_with("it had used 3.0 GiB; the kernel kills"),
+            "{}",
+            size(3 << 30)
+        );
+        assert_eq!(first(&exited()), None);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::env;
 use std::fs;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
 use super::{Scene, log};
@@ -13,11 +14,20 @@ use ce_executor::{
 use ce_model::access::Rule;
 use ce_model::declaration;
 use ce_model::name::is_directory;
-use ce_model::task::Computation;
+use ce_model::task::{Computation, WORKFLOW_TEXT};
 use ce_storage::{PublishError, Stage};
 
 /// The number of lines at the end of a log that are searched: as many as are shown.
 const LINES: usize = 12;
+
+/// The signal that cannot be caught.
+const KILL: i32 = 9;
+
+/// The least peak, in bytes, of a program that memory may have been too short for: the kernel chooses a large one.
+const LARGE: u64 = 128 << 20;
+
+/// The number of bytes of a script that are looked at.
+const SCRIPT: u64 = 64 << 10;
 
 /// The largest number of files of a directory that are looked at.
 const FILES: usize = 1000;
@@ -34,6 +44,8 @@ pub(super) enum Ending {
     NoOutput(MissingOutput),
     /// `exec` ended with status zero, and made a directory that should be a file: the output of this name.
     DirectoryMade(String),
+    /// A signal that cannot be caught has killed `exec`, which had used so many bytes of memory: at least [`LARGE`].
+    Killed(u64),
     /// In another way.
     Other,
 }
@@ -97,6 +109,16 @@ pub(super) struct Symptoms {
     pub(super) left: Vec<String>,
     /// An output directory that exists already, according to the log: its number and name.
     pub(super) existing: Option<(usize, String)>,
+    /// A file of the task that the log says is missing: its path.
+    pub(super) task_file: Option<String>,
+    /// A file of the task that is the Python module which the log says is missing.
+    pub(super) task_module: Option<String>,
+    /// A read-only file in the working directory that the log says may not be written.
+    pub(super) read_only: Option<String>,
+    /// An argument of the script whose number has two digits and no braces: `$10`.
+    pub(super) two_digits: Option<String>,
+    /// A shell executes it.
+    pub(super) is_shell: bool,
 }
 
 impl Symptoms {
@@ -111,11 +133,21 @@ impl Symptoms {
             // A worker does not know the suffix.
             directory.push_str(".*");
         }
+        if let Some(text) = computation.file_name().filter(|name| *name == WORKFLOW_TEXT) {
+            directory = format!("the block of {} in {}", computation.name, text.display());
+        }
+        let is_own_end = matches!(ending, Ending::Exited | Ending::NoOutput(_));
+        let task = scene.task.filter(|_| is_own_end);
+        let script = head(&tree.join("exec"), SCRIPT).unwrap_or_default();
+        let is_shell = interpreter(&begin).is_some_and(|path| is_shell(&path));
+        let arguments = computation.inputs.len() + computation.outputs.len();
         let first = begin.split(|byte| *byte == b'\n').next().unwrap_or_default();
         let (interpreter, no_interpreter) = interpreters(&begin, scene.root.as_deref());
         let link = match ending {
             Ending::Exited | Ending::NoOutput(_) => outward(scene, &log),
-            Ending::NotStarted | Ending::DirectoryMade(_) | Ending::Other => None,
+            Ending::NotStarted | Ending::DirectoryMade(_) | Ending::Killed(_) | Ending::Other => {
+                None
+            }
         };
         let left = match ending {
             Ending::NoOutput(_) => names_in(&stage.work()),
@@ -138,6 +170,11 @@ impl Symptoms {
             environment: active.map(PathBuf::from).filter(|path| path.join("bin/python").exists()),
             left,
             existing: existing(stage, computation, &log),
+            task_file: task.and_then(|task| task_file(task, &log)),
+            task_module: task.and_then(|task| task_module(task, &log)),
+            read_only: read_only(&stage.work(), &log).filter(|_| is_own_end),
+            two_digits: two_digits(&script).filter(|_| is_own_end && is_shell && arguments > 9),
+            is_shell,
             ending,
             log,
         }
@@ -159,9 +196,59 @@ fn interpreters(script: &[u8], root: Option<&Path>) -> (Vec<PathBuf>, bool) {
     (found, is_missing)
 }
 
+/// Whether a program is a shell.
+fn is_shell(interpreter: &Path) -> bool {
+    let name = interpreter.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    ["sh", "bash", "dash", "ksh", "zsh"].contains(&name)
+}
+
+/// The first argument of a script whose number has two digits and no braces.
+fn two_digits(script: &[u8]) -> Option<String> {
+    let script = String::from_utf8_lossy(script);
+    let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
+    let mut places = script.match_indices('$').map(|(at, _)| &script[at..]);
+    let found = places.find(|text| digits(&text[1..]) > 1)?;
+    Some(found[..=digits(&found[1..])].to_owned())
+}
+
+/// A file of the task that a program has looked for in its working directory.
+fn task_file(task: &Path, log: &str) -> Option<String> {
+    let name = log::missing_file(log)?;
+    // Some programs write a word before the name.
+    let names = [name, name.rsplit(' ').next().unwrap_or(name)];
+    let is_inside =
+        |name: &str| Path::new(name).components().all(|it| matches!(it, Component::Normal(_)));
+    let mut there = names.into_iter().filter(|name| is_inside(name) && task.join(name).exists());
+    there.next().map(str::to_owned)
+}
+
+/// The file of the task that is a missing module of Python.
+fn task_module(task: &Path, log: &str) -> Option<String> {
+    let (language, name) = log::missing_package(log)?;
+    let name = name.split('.').next().filter(|_| language == log::Language::Python)?;
+    let files = ["", "computations/", "src/"].map(|dir| format!("{dir}{name}.py"));
+    let packages = ["", "src/"].map(|dir| format!("{dir}{name}/__init__.py"));
+    files.into_iter().chain(packages).find(|file| task.join(file).is_file())
+}
+
+/// A read-only file in a working directory that a program wants to write.
+fn read_only(work: &Path, log: &str) -> Option<String> {
+    let name = log::denied_file(log)?;
+    let inside = name.strip_prefix("/tmp/").unwrap_or(name).trim_start_matches("./");
+    let is_inside = Path::new(inside).components().all(|it| matches!(it, Component::Normal(_)));
+    let about = work.join(inside).symlink_metadata().ok().filter(|_| is_inside)?;
+    let is_closed = !about.is_symlink() && about.permissions().mode() & 0o200 == 0;
+    is_closed.then(|| inside.to_owned())
+}
+
 fn ending(stage: &Stage<'_>, computation: &Computation, error: &CallError) -> Ending {
     match error {
         CallError::Ended(failed) if matches!(failed.status, Status::Exited(_)) => Ending::Exited,
+        CallError::Ended(failed)
+            if failed.status == Status::Killed(KILL) && failed.usage.peak >= LARGE =>
+        {
+            Ending::Killed(failed.usage.peak)
+        }
         CallError::Execute(ExecuteError::Start { source, .. })
             if source.kind() == io::ErrorKind::NotFound =>
         {
@@ -303,6 +390,34 @@ fn leads_out(room: &Path, target: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_argument_of_two_digits_has_braces() {
+        let found = |script: &str| two_digits(script.as_bytes());
+        assert_eq!(found("cat \"$1\" $10 > $x"), Some("$10".to_owned()));
+        assert_eq!(found("cat $11"), Some("$11".to_owned()));
+        assert_eq!(found("cat ${10} $1 $$ $"), None);
+    }
+
+    #[test]
+    fn files_of_the_task_are_found_by_their_paths() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("data")).unwrap();
+        fs::write(dir.path().join("data/x"), "").unwrap();
+        fs::write(dir.path().join("helpers.py"), "").unwrap();
+        let found = |log: &str| task_file(dir.path(), log);
+        let absent = ": No such file or directory";
+        assert_eq!(found(&format!("cat: data/x{absent}")), Some("data/x".to_owned()));
+        assert_eq!(found(&format!("sed: can't read data/x{absent}")), Some("data/x".to_owned()));
+        for name in ["data/y", "../x", "/etc/passwd"] {
+            assert_eq!(found(&format!("cat: {name}{absent}")), None, "{name}");
+        }
+        let module = |name: &str| {
+            task_module(dir.path(), &format!("ModuleNotFoundError: No module named '{name}'"))
+        };
+        assert_eq!(module("helpers.deep"), Some("helpers.py".to_owned()));
+        assert_eq!(module("numpy"), None);
+    }
 
     #[test]
     fn an_absolute_link_or_one_above_the_top_leads_out() {
