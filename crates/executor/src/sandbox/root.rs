@@ -285,7 +285,8 @@ fn show_image<'a>(
             }
         }
     }
-    for (name, contents) in completed.iter().filter(|(name, _)| !points.bound.contains(&&**name)) {
+    let is_granted = |name: &Path| points.bound.iter().any(|point| name.starts_with(point));
+    for (name, contents) in completed.iter().filter(|(name, _)| !is_granted(name)) {
         fs::write(below(NEW, name), contents).map_err(at("write", name))?;
     }
     Ok(())
@@ -491,7 +492,7 @@ fn complete_system_files() -> Result<(), StepError> {
         if !file.symlink_metadata().is_ok_and(|about| about.is_file()) {
             continue;
         }
-        let contents = fs::read(&file).map_err(at("read", &file))?;
+        let Ok(contents) = fs::read(&file) else { continue };
         if let Some(completed) = required.added_to(&contents) {
             let copy = Path::new("/").join(required.file);
             fs::write(&copy, completed).map_err(at("write", &copy))?;
