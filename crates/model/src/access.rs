@@ -85,7 +85,7 @@ pub enum RuleError {
     /// No name of a variable and an input follow.
     #[error("{0:?} is not a variable and an input, or a path in an input")]
     #[hint(
-        "write both, as in set PYTHONPATH packages or set R_LIBS packages/lib; for PATH, write path INPUT"
+        "write both, as in set PYTHONPATH packages or set R_LIBS packages/lib; for PATH, write path INPUT, and CE_, in_, out_ and text_ are taken"
     )]
     Set(String),
     /// No input has this name.
@@ -149,16 +149,22 @@ fn set(text: &str, inputs: &[String]) -> Result<Rule, RuleError> {
     let wrong = || RuleError::Set(text.to_owned());
     let (variable, value) = text.split_once([' ', '\t']).ok_or_else(wrong)?;
     let value = value.trim();
-    if !is_variable(variable) || variable.ends_with('*') || variable == "PATH" || value.is_empty() {
+    let is_own =
+        ["CE_", "COMPEVAL_", "in_", "out_", "text_"].iter().any(|it| variable.starts_with(it));
+    let is_free =
+        is_variable(variable) && !variable.ends_with('*') && variable != "PATH" && !is_own;
+    if !is_free || value.is_empty() {
         return Err(wrong());
     }
-    let whole = label(value, inputs);
-    let (input, path) = match (whole, value.split_once('/')) {
-        (Err(RuleError::NoInput(_)), Some((name, path))) => {
-            let directory = format!("{name}/");
-            let input = label(name, inputs).or_else(|_| label(&directory, inputs));
-            (input.map_err(|_| RuleError::NoInput(name.to_owned()))?, path)
+    // The slash of a directory may be left out.
+    let named = |name: &str| match label(name, inputs) {
+        Err(RuleError::NoInput(_)) => {
+            label(&format!("{name}/"), inputs).map_err(|_| RuleError::NoInput(name.to_owned()))
         }
+        found => found,
+    };
+    let (input, path) = match (named(value), value.split_once('/')) {
+        (Err(RuleError::NoInput(_)), Some((name, path))) => (named(name)?, path),
         (whole, _) => (whole?, ""),
     };
     let is_inside = path.split('/').all(|part| !matches!(part, "" | "." | ".."));
@@ -334,6 +340,7 @@ mod tests {
         ] {
             assert_eq!(parse(line).map(|rule| rule.to_string()), Ok(line.to_owned()));
         }
+        assert_eq!(parse("set A tools"), parse("set A tools/"));
         assert_eq!(parse("read\t//opt/./t/"), Ok(Rule::Read("/opt/t".into())));
     }
 
@@ -365,6 +372,7 @@ mod tests {
             ("env A=1", RuleError::Variable(text("A=1"))),
             ("set PATH tools/", RuleError::Set(text("PATH tools/"))),
             ("set A", RuleError::Set(text("A"))),
+            ("set in_x tools/", RuleError::Set(text("in_x tools/"))),
             ("set A* tools/", RuleError::Set(text("A* tools/"))),
             ("set A tools/../b", RuleError::Set(text("A tools/../b"))),
             ("set A tool/b", RuleError::NoInput(text("tool"))),
