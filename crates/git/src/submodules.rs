@@ -72,10 +72,16 @@ impl Repositories {
         }
         // Who reads the code says what is wrong with the repositories.
         let Ok(Some(repository)) = self.repository_of(commit) else { return Ok(()) };
-        let files = text_computations::files_at(repository, commit)?;
+        if repository.has_object(id) {
+            return Ok(());
+        }
+        let (files, unread) = text_computations::files_at(repository, commit)?;
         self.keep(&files)?;
         self.read.borrow_mut().insert(commit);
-        Ok(())
+        match unread {
+            Some(error) if !self.opened().any(|repository| repository.has_object(id)) => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// Keeps files in memory.

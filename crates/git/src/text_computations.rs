@@ -35,12 +35,22 @@ pub(super) fn id_of(file: &str, hash: gix::hash::Kind) -> GitResult<ObjectId> {
     Ok(compute_hash(hash, Kind::Blob, file.as_bytes())?)
 }
 
-/// The files of all computations in the texts of a commit. What a partial clone has left out, or is damaged, need not have what is looked for,
-/// and is left out here.
-pub(super) fn files_at(repository: &Repository, commit: ObjectId) -> GitResult<Vec<String>> {
-    let (mut found, mut trees) = (Vec::new(), vec![tree_of(repository, commit)?]);
+/// Files, and the first error of what could not be read.
+type FoundFiles = (Vec<String>, Option<Box<dyn std::error::Error + Send + Sync>>);
+
+/// The files of all computations in the texts of a commit, and why a part of it could not be read: what a partial clone has left out, or is
+/// damaged, need not have what is looked for.
+pub(super) fn files_at(repository: &Repository, commit: ObjectId) -> GitResult<FoundFiles> {
+    let (mut found, mut unread) = (Vec::new(), None);
+    let mut trees = vec![tree_of(repository, commit)?];
     while let Some(tree) = trees.pop() {
-        let Ok(tree) = object(repository, tree) else { continue };
+        let tree = match object(repository, tree) {
+            Ok(tree) => tree,
+            Err(error) => {
+                unread.get_or_insert(error);
+                continue;
+            }
+        };
         for entry in tree.try_into_tree()?.iter() {
             let entry = entry?;
             match entry.kind() {
@@ -48,9 +58,10 @@ pub(super) fn files_at(repository: &Repository, commit: ObjectId) -> GitResult<V
                 EntryKind::Blob | EntryKind::BlobExecutable
                     if is_text_name(Path::new(OsStr::from_bytes(entry.filename()))) =>
                 {
-                    found.extend(
-                        blob(repository, entry.object_id()).iter().flat_map(|it| files(it)),
-                    );
+                    match blob(repository, entry.object_id()) {
+                        Ok(text) => found.extend(files(&text)),
+                        Err(error) => drop(unread.get_or_insert(error)),
+                    }
                 }
                 EntryKind::Blob
                 | EntryKind::BlobExecutable
@@ -59,5 +70,5 @@ pub(super) fn files_at(repository: &Repository, commit: ObjectId) -> GitResult<V
             }
         }
     }
-    Ok(found)
+    Ok((found, unread))
 }

@@ -80,17 +80,16 @@ impl Lexer<'_> {
 
     /// Looks whether the rest of the line is meant as the head of a computation. Nothing else that is right looks so.
     fn head_line(&self) -> Option<HeadLine> {
-        let (line, below) = self.rest().split_once('\n').unwrap_or((self.rest(), ""));
-        let (name, rest) = line.split_at(line.find(|c| !is_reference(c)).unwrap_or(line.len()));
-        let behind = rest.trim_start();
+        let all = self.rest();
+        let (name, rest) = all.split_at(all.find(|c| !is_reference(c)).unwrap_or(all.len()));
+        let behind = rest.trim_start_matches(|c: char| c.is_whitespace() && c != '\n');
         let is_word = !name.is_empty() && !name.starts_with(':');
+        let is_joined = behind.len() == rest.len() && !rest.is_empty() && !rest.starts_with('\n');
         // Behind a name, these are a definition, or a slice.
-        if !is_word
-            || behind.len() == rest.len() && !rest.is_empty()
-            || behind.starts_with(['=', '['])
-        {
+        if !is_word || is_joined || behind.starts_with(['=', '[']) {
             return None;
         }
+        let (behind, below) = behind.split_once('\n').unwrap_or((behind, ""));
         let names = names_in_head(behind);
         let has_arrow = match &names {
             Ok(names) => names.iter().any(|(_, it)| is_arrow(*it)),
