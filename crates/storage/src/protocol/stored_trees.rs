@@ -111,6 +111,15 @@ impl<'a> StoredTrees<'a> {
         Ok(opened.map(|(directory, id)| OpenTree { directory, name: path.to_owned(), id }))
     }
 
+    /// The same of a directory that this run has made or found before.
+    pub fn reopen(&self, path: &Path) -> Result<Option<OpenTree>> {
+        self.root_of(path).disk.surely(|| self.root_of(path).disk.open_directory(path)).map(
+            |opened| {
+                opened.map(|(directory, id)| OpenTree { directory, name: path.to_owned(), id })
+            },
+        )
+    }
+
     /// The storage, or the place outside with the private directories of this run.
     fn root_of(&self, path: &Path) -> &'a Root {
         let outside = self.private.known();

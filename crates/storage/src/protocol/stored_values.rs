@@ -104,21 +104,23 @@ impl<'a> Values<'a> {
     }
 
     /// Returns the text of a value: its contents without one final newline, UTF-8 of at most 4096 bytes without control characters. `None` if
-    /// it is something else, or cannot be read as it was found.
-    pub fn text(&self, file: &Stored) -> Option<Arc<str>> {
+    /// it is something else.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be read, or is not what was found.
+    pub fn text(&self, file: &Stored) -> Result<Option<Arc<str>>> {
         let digest = &file.digest;
         if digest.is_directory() || digest.size > MAX_TEXT_FILE {
-            return None;
+            return Ok(None);
         }
-        let root = &self.storage.root;
-        if let Some(known) = root.texts.get(digest) {
-            return known;
+        if let Some(known) = self.storage.root.texts.get(digest) {
+            return Ok(known);
         }
-        let contents = root.disk.read_from(&root.path(&file.name), 0, MAX_TEXT_FILE + 1).ok()?;
-        if Digest::hash_bytes(&contents) == *digest {
-            root.texts.note(*digest, &contents)
-        } else {
-            None
+        let expected = ExpectedFile { name: file.name.clone(), digest: *digest, waiting: None };
+        match self.contents(&expected)? {
+            Some(contents) => Ok(self.storage.root.texts.note(*digest, &contents)),
+            None => Err(StorageError::Changed(self.storage.path(&file.name))),
         }
     }
 
