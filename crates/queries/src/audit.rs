@@ -314,8 +314,8 @@ struct RecordedCalls {
 /// An audit that is being planned.
 struct AuditPlanner<'a> {
     session: &'a Session,
-    /// The top of the work tree.
-    top: &'a Path,
+    /// The repository of the work tree.
+    trees: Trees,
     records: &'a RecordedCalls,
     attestations: Attestations,
     /// Whether calls are named: these are audited even if their computations are nondeterministic.
@@ -345,7 +345,7 @@ pub fn plan_audit(
     let top = &top(&real).unwrap_or(real);
     let mut planner = AuditPlanner {
         session,
-        top,
+        trees: Trees::new(top),
         records,
         attestations: Attestations::read(session.storage())?,
         named: matches!(choice, AuditChoice::Calls(_)),
@@ -498,8 +498,8 @@ impl AuditPlanner<'_> {
     /// Evaluates a job as it was, without executing anything.
     fn evaluate(&self, job: &JobRecord) -> Result<Result<Evaluation, NotAudited>, Error> {
         let dir = match &job.place {
-            Some(_) => job.task_in(self.top),
-            None => Some(self.top.to_owned()),
+            Some(_) => job.task_in(self.trees.dir()),
+            None => Some(self.trees.dir().to_owned()),
         };
         let Some(dir) = dir.filter(|dir| dir.is_dir()) else {
             return Ok(Err(NotAudited::NoDirectory));
@@ -568,10 +568,9 @@ impl AuditPlanner<'_> {
         }
         let resources = evaluation.plan.resources(id).map_err(|_| NotAudited::Resources)?;
         let mut resources = resources.unwrap_or_default();
-        if !record.origin.resources().is_empty() {
+        if let Some(execution) = record.execution() {
             // The call is told the same again.
-            let Resources { cpus, memory, gpus, .. } =
-                Resources::of_lines(record.origin.resources());
+            let Resources { cpus, memory, gpus, .. } = Resources::of_lines(&execution.resources);
             resources = Resources { cpus, memory, gpus, ..resources };
         }
         let sources = planned.inputs.iter().map(|source| self.source(evaluation, *source));
@@ -620,7 +619,7 @@ impl AuditPlanner<'_> {
         if let Some(known) = self.nondeterministic.get(code.tree) {
             return *known;
         }
-        let is_so = Trees::new(self.top).has_file(code, NONDETERMINISTIC).unwrap_or(false);
+        let is_so = self.trees.has_file(code, NONDETERMINISTIC).unwrap_or(false);
         self.nondeterministic.insert(code.tree.clone(), is_so);
         is_so
     }

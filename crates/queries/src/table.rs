@@ -626,7 +626,10 @@ impl RowOrigin {
             let asked = call.and_then(|call| evaluation.plan.resources(call).ok().flatten());
             let asks = asked.is_some_and(|it| it.exclusive);
             let resources = Resources::of_lines(&made.resources).told().lines();
-            let asked = (!resources.is_empty()).then(|| resources.join(", ").into());
+            let asked = record.execution().map(|_| match &resources[..] {
+                [] => "none".into(),
+                lines => lines.join(", ").into(),
+            });
             let OriginalExecution { at, seconds, host, machine, published, taken_over, .. } = made;
             let execution = taken_over.map_or_else(|| name.clone(), |it| it.first);
             let first = origin.get_or_insert_with(|| Self {

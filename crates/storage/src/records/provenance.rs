@@ -257,7 +257,7 @@ impl Origin {
             && self
                 .access()
                 .iter()
-                .all(|line| matches!(line.split_whitespace().next(), Some("root" | "path")))
+                .all(|line| matches!(line.split_whitespace().next(), Some("root" | "path" | "set")))
     }
 }
 
