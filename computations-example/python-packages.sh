@@ -13,12 +13,23 @@
 
 set -eu
 
-PYTHONHASHSEED=0
-export PYTHONHASHSEED
+PYTHONHASHSEED=0 PIP_ROOT_USER_ACTION=ignore
+export PYTHONHASHSEED PIP_ROOT_USER_ACTION
 /usr/bin/python3 -m pip install --quiet --disable-pip-version-check --no-cache-dir --no-warn-script-location \
-    --root-user-action ignore --require-hashes --no-deps --only-binary :all: --no-compile --target "$2" --requirement "$1"
+    --require-hashes --no-deps --only-binary :all: --no-compile --target "$2" --requirement "$1"
 # These tell how it was installed.
 find "$2" -path '*.dist-info/*' \( -name INSTALLER -o -name REQUESTED -o -name direct_url.json \) -delete
 find "$2" -path '*.dist-info/RECORD' -exec sed -i '/\/\(INSTALLER\|REQUESTED\|direct_url\.json\),/d' {} +
-# Some packages have files that are no Python of this version.
-/usr/bin/python3 -m compileall -q -j 1 -s "$2" --invalidation-mode unchecked-hash "$2" >/dev/null || true
+# Some packages have files that are no Python of this version: these are left as they are.
+/usr/bin/python3 - "$2" <<'END'
+import os, py_compile, sys
+for place, _, names in os.walk(sys.argv[1]):
+    for name in sorted(names):
+        path = os.path.join(place, name)
+        if name.endswith('.py') and not os.path.islink(path):
+            try:
+                py_compile.compile(path, dfile=os.path.relpath(path, sys.argv[1]), doraise=True,
+                                   invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+            except (py_compile.PyCompileError, UnicodeDecodeError):
+                pass
+END

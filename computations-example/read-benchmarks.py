@@ -39,8 +39,8 @@ def from_hyperfine(data):
             raise Problem('the JSON of hyperfine has no times: it was made without --export-json')
         parameters = {name: typed(value) for name, value in (result.get('parameters') or {}).items()}
         for seconds, status in zip(result['times'], result.get('exit_codes') or [0] * len(result['times'])):
-            row = {'command': result['command'], **parameters, 'seconds': seconds}
-            yield row if status in (0, None) else {**row, 'exit_code': status}
+            measured = {'seconds': seconds} if status in (0, None) else {'seconds': seconds, 'exit_code': status}
+            yield {'command': result['command'], **parameters}, measured
 
 
 def named(name):
@@ -67,13 +67,13 @@ def from_google(data):
             continue
         row = named(result.get('run_name', result['name']))
         if result.get('error_occurred'):
-            yield {**row, 'status': 'failed', 'reason': result.get('error_message')}
+            yield row, {'status': 'failed', 'reason': result.get('error_message')}
             continue
         unit = UNITS[result.get('time_unit', 'ns')]
         if result.get('threads', 1) != 1:
             row['threads'] = result['threads']
         others = {name: value for name, value in result.items() if name not in SKIPPED and isinstance(value, (int, float))}
-        yield {**row, 'seconds': result['real_time'] * unit, 'cpu_seconds': result['cpu_time'] * unit, **others}
+        yield row, {'seconds': result['real_time'] * unit, 'cpu_seconds': result['cpu_time'] * unit, **others}
 
 
 def from_pytest(data):
@@ -85,7 +85,7 @@ def from_pytest(data):
         if values is None:
             raise Problem('the JSON of pytest-benchmark has only statistics: make it with --benchmark-save-data')
         for seconds in values:
-            yield {**row, 'seconds': seconds}
+            yield row, {'seconds': seconds}
 
 
 GO = re.compile(r'(Benchmark\S*)\s+(\d+)\s+(.*)')
@@ -101,13 +101,13 @@ def from_go(text):
         row = named(name if dash and cpus.isdecimal() else found[1])
         if dash and cpus.isdecimal():
             row['cpus'] = int(cpus)
-        words = rest.split()
+        words, measured = rest.split(), {}
         for value, unit in zip(words[::2], words[1::2]):
             if unit == 'ns/op':
-                row['seconds'] = float(value) / 1e9
+                measured['seconds'] = float(value) / 1e9
             else:
-                row[unit] = typed(value)
-        yield row
+                measured[unit] = typed(value)
+        yield row, measured
 
 
 def rows(text):
@@ -124,9 +124,6 @@ def rows(text):
     raise Problem('the JSON is not that of hyperfine, Google Benchmark or pytest-benchmark')
 
 
-MEASURED = ('seconds', 'cpu_seconds', 'exit_code', 'status', 'reason')
-
-
 def main(results, out):
     with open(results, encoding='utf-8') as opened:
         found = list(rows(opened.read()))
@@ -134,13 +131,10 @@ def main(results, out):
         raise Problem('the file has no measurements')
     counts = {}
     with open(out, 'w', encoding='utf-8') as opened:
-        for row in found:
-            key = {name: value for name, value in row.items() if not isinstance(value, float) and name not in MEASURED}
-            key = json.dumps(key, sort_keys=True)
+        for point, measured in found:
+            key = json.dumps(point, sort_keys=True)
             counts[key] = counts.get(key, 0) + 1
-            measured = {name: row[name] for name in row if name in MEASURED}
-            others = {name: row[name] for name in row if name not in MEASURED}
-            row = {**others, 'replicate': counts[key], **measured}
+            row = {**point, 'replicate': counts[key], **measured}
             opened.write(json.dumps(row, ensure_ascii=False) + '\n')
 
 

@@ -40,7 +40,10 @@ impl Tool for Add {
             listed()
         } else if self.diff {
             let compared = edit::compare(&self.task, &self.names)?;
-            compared.iter().flat_map(|it| &it.changed).map(difference).collect()
+            let absent = compared.iter().filter(|it| it.is_new);
+            let absent = absent.map(|it| format!("not all of {} is there\n", it.place.display()));
+            let changed = compared.iter().flat_map(|it| &it.changed).map(difference);
+            absent.chain(changed).collect()
         } else {
             self.added(&edit::add(&self.task, &self.names)?)
         };

@@ -98,8 +98,8 @@ pub(super) struct Check {
     #[arg(long)]
     json: bool,
 
-    /// Let bash, sh and python3 read the programs of the computations, which are not executed
-    #[arg(long)]
+    /// Let bash, sh and python read the programs of the computations, which are not executed
+    #[arg(long, conflicts_with = "json")]
     programs: bool,
 
     #[command(flatten)]

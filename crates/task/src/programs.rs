@@ -22,8 +22,9 @@ pub struct CheckedPrograms {
 
 /// A command that is asked, given the path of the file as its last argument.
 struct SyntaxCheck {
-    /// The names of the interpreters that it stands for.
+    /// The names of the interpreters that it stands for, without their versions.
     interpreters: &'static [&'static str],
+    /// The program and its arguments. Without a program, it is the interpreter that the file names, from `PATH`.
     command: &'static [&'static str],
 }
 
@@ -38,7 +39,7 @@ const CHECKS: [SyntaxCheck; 3] = [
     // Patterns that a program may switch on.
     SyntaxCheck { interpreters: &["bash"], command: &["bash", "-O", "extglob", "-n"] },
     SyntaxCheck { interpreters: &["sh", "dash"], command: &["sh", "-n"] },
-    SyntaxCheck { interpreters: &["python"], command: &["python3", "-I", "-c", PYTHON] },
+    SyntaxCheck { interpreters: &["python"], command: &["", "-I", "-c", PYTHON] },
 ];
 
 /// Asks whether all programs of a task can be read.
@@ -50,12 +51,14 @@ pub fn check_programs(dir: &Path, task: &Task) -> Result<CheckedPrograms, LoadEr
     let trees = Trees::new(dir);
     let (mut found, mut problems) = (CheckedPrograms::default(), Vec::new());
     for computation in &task.computations {
-        let program = program(&trees, computation);
+        // Others execute what stands in a root, or in an input.
+        let is_host = computation.access.rules.iter().all(|rule| rule.input().is_none());
+        let program = program(&trees, computation).filter(|_| is_host);
         let said = program.as_deref().and_then(|program| Some((program, read(program)?)));
         match said {
             None => found.untried.push(computation.name.to_string()),
             Some((_, None)) => found.readable += 1,
-            Some((_, Some(said))) => problems.push(problem(task, computation, &said)),
+            Some((_, Some(said))) => problems.push(problem(task, computation, said)),
         }
     }
     if problems.is_empty() {
@@ -81,14 +84,16 @@ fn program(trees: &Trees, computation: &Computation) -> Option<Vec<u8>> {
 }
 
 /// Lets a program be read. `None` if nobody here can; else what is wrong with it, if anything is.
-fn read(program: &[u8]) -> Option<Option<String>> {
+fn read(program: &[u8]) -> Option<Option<(usize, String)>> {
     let first = program.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let first = std::str::from_utf8(first).ok()?;
-    let name = interpreter(first).filter(|_| !first.contains("python2"))?;
+    let name = interpreter(first)?;
     let check = CHECKS.iter().find(|check| check.interpreters.contains(&name))?;
     let mut file = tempfile::NamedTempFile::new().ok()?;
     file.write_all(program).ok()?;
-    let mut command = Command::new(check.command[0]);
+    let own = || first.split(['/', ' ']).rfind(|word| word.starts_with(name));
+    let mut command =
+        Command::new(Some(check.command[0]).filter(|it| !it.is_empty()).or_else(own)?);
     command.args(&check.command[1..]).arg(file.path()).stdin(Stdio::null()).env("LC_ALL", "C");
     let told = umask::as_user(|| command.output()).ok()?;
     if told.status.success() {
@@ -96,19 +101,22 @@ fn read(program: &[u8]) -> Option<Option<String>> {
     }
     let said = String::from_utf8_lossy(&told.stderr);
     let place = format!("{}: ", file.path().display());
-    Some(Some(said.lines().next().unwrap_or_default().replace(&place, "")))
+    // Without a line, the reader itself has failed.
+    let said = said.lines().next().unwrap_or_default().replace(&place, "");
+    let (line, text) = said.strip_prefix("line ").unwrap_or(&said).split_once(": ")?;
+    Some(Some((line.parse().ok()?, text.to_owned())))
 }
 
-/// The problem that a reader has told, as in `line 3: syntax error`.
-fn problem(task: &Task, computation: &Computation, said: &str) -> Problem {
-    let numbered = said.strip_prefix("line ").unwrap_or(said).split_once(": ");
-    let numbered = numbered.and_then(|(line, text)| Some((line.parse::<usize>().ok()?, text)));
-    let (line, text) = numbered.map_or((None, said), |(line, text)| (Some(line), text));
+/// The problem that a reader has told of a line.
+fn problem(task: &Task, computation: &Computation, (line, text): (usize, String)) -> Problem {
     let line = match task.text_computation(computation).map(|text| text.file().lines) {
         // An error at the end of the file may be in the line behind it.
-        Some(lines) => line.and_then(|line| lines.get(line - 1).or(lines.last()).copied()),
-        None => line,
+        Some(lines) => {
+            let at = line.checked_sub(1).and_then(|at| lines.get(at));
+            at.or(lines.last()).copied()
+        }
+        None => Some(line),
     };
-    let fault = LoadFault::Program(text.to_owned());
+    let fault = LoadFault::Program(text);
     Problem { path: computation.place_of("exec"), line, excerpt: None, fault }
 }

@@ -107,19 +107,31 @@ fn results_of_benchmarks_become_rows() {
         {"name": "BM_sort/1024_mean", "run_name": "BM_sort/1024", "run_type": "aggregate", "real_time": 2.0, "cpu_time": 1.0, "time_unit": "us"}]}"#;
     assert_eq!(
         made("read-benchmarks", &[google]).unwrap(),
-        "{\"benchmark\": \"BM_sort\", \"parameter0\": 1024, \"items_per_second\": 5.0, \"replicate\": 1, \
-         \"seconds\": 2e-06, \"cpu_seconds\": 1e-06}\n"
+        "{\"benchmark\": \"BM_sort\", \"parameter0\": 1024, \"replicate\": 1, \"seconds\": 2e-06, \
+         \"cpu_seconds\": 1e-06, \"items_per_second\": 5.0}\n"
     );
     let pytest = r#"{"machine_info": {}, "benchmarks": [{"name": "test_sort[8]", "params": {"n": 8}, "group": null, "stats": {"mean": 1.0, "data": [0.5]}}]}"#;
     assert_eq!(
         made("read-benchmarks", &[pytest]).unwrap(),
         "{\"benchmark\": \"test_sort\", \"n\": 8, \"replicate\": 1, \"seconds\": 0.5}\n"
     );
-    let go = "goos: linux\nBenchmarkSort/size=10-8   \t 100\t 2000 ns/op\t 16 B/op\nBenchmarkSort/size=10-8 100 4000 ns/op 16 B/op\nPASS\n";
+    let two = |n: &str| {
+        format!(r#"{{"name": "t[{n}]", "params": {{"n": {n}}}, "stats": {{"data": [1, 2]}}}}"#)
+    };
+    let pytest =
+        format!(r#"{{"machine_info": {{}}, "benchmarks": [{}, {}]}}"#, two("0.1"), two("0.2"));
+    let rows = made("read-benchmarks", &[&pytest]).unwrap();
+    let replicates: Vec<&str> =
+        rows.lines().map(|row| row.split("\"replicate\": ").nth(1).unwrap()).collect();
+    assert_eq!(
+        replicates,
+        ["1, \"seconds\": 1}", "2, \"seconds\": 2}", "1, \"seconds\": 1}", "2, \"seconds\": 2}"]
+    );
+    let go = "goos: linux\nBenchmarkSort/size=10-8   \t 100\t 2000 ns/op\t 16 B/op\nBenchmarkSort/size=10-8 100 4000 ns/op 17 B/op\nPASS\n";
     assert_eq!(
         made("read-benchmarks", &[go]).unwrap(),
-        "{\"benchmark\": \"BenchmarkSort\", \"size\": 10, \"cpus\": 8, \"B/op\": 16, \"replicate\": 1, \"seconds\": 2e-06}\n\
-         {\"benchmark\": \"BenchmarkSort\", \"size\": 10, \"cpus\": 8, \"B/op\": 16, \"replicate\": 2, \"seconds\": 4e-06}\n"
+        "{\"benchmark\": \"BenchmarkSort\", \"size\": 10, \"cpus\": 8, \"replicate\": 1, \"seconds\": 2e-06, \"B/op\": 16}\n\
+         {\"benchmark\": \"BenchmarkSort\", \"size\": 10, \"cpus\": 8, \"replicate\": 2, \"seconds\": 4e-06, \"B/op\": 17}\n"
     );
     let said = made("read-benchmarks", &["nothing\n"]).unwrap_err();
     assert!(said.contains("neither JSON nor the text of go test -bench"), "{said}");

@@ -100,7 +100,7 @@ pub const LIBRARY_COMPUTATIONS: [LibraryComputation; 11] = [
     },
     LibraryComputation {
         name: "plot",
-        help: "a figure of a table: groups, a scatter or a history (by gnuplot)",
+        help: "a figure of a table: groups, scatter or history (by gnuplot)",
         example: "(plot table 'groups' 'threads' 'seconds' 'size')",
         files: &[
             text!("plot/inputs", false),
@@ -196,6 +196,10 @@ impl LibraryComputation {
         let (mut changed, mut is_new) = (Vec::new(), false);
         for file in self.files {
             let path = task.join(file.path);
+            // What a link leads to is not the task's own.
+            if path.symlink_metadata().is_ok_and(|about| !about.is_file()) {
+                return Err(EditError::Exists(vec![file.path.into()]));
+            }
             match fs::read(&path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => is_new = true,
                 Err(source) => return Err(EditError::Read { path, source }),
