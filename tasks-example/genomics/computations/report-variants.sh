@@ -1,19 +1,18 @@
 #!/bin/sh
-# report-variants: PLANTED VARIANTS -> REPORT CHART
+#CE inputs planted variants
+#CE outputs report.md chart.svg
 #
-# Compares the variants that were called with those that are there. PLANTED is
-# NDJSON: a row for each variant, with the columns of make-reads and the column
-# sample. VARIANTS is VCF with a column for each sample. A variant is found if its
-# sample has both its bases at its position. REPORT is a short text in Markdown,
-# and says nothing of qualities. CHART is SVG: the quality of each variant over
-# its position.
+# Compares the variants that were called with those that are there. Planted ones
+# are NDJSON: a row for each variant, with the columns of make-reads and the
+# column sample. Variants are VCF with a column for each sample. A variant is
+# found if its sample has both its bases at its position. The report is a short
+# text in Markdown, and says nothing of qualities. The chart has the quality of
+# each variant over its position.
 
 set -eu
 export LC_ALL=C
 
-[ $# -eq 4 ] || { echo "report-variants: expected PLANTED VARIANTS REPORT CHART" >&2; exit 1; }
-
-REPORT=$3 CHART=$4 awk -F '\t' '
+awk -F '\t' '
     function fail(text) {
         print "report-variants: " text | "cat 1>&2"
         close("cat 1>&2")
@@ -137,8 +136,8 @@ REPORT=$3 CHART=$4 awk -F '\t' '
     }
 
     BEGIN {
-        report = ENVIRON["REPORT"]
-        chart = ENVIRON["CHART"]
+        report = ENVIRON["out_report_md"]
+        chart = ENVIRON["out_chart_svg"]
     }
 
     part == "planted" {
@@ -209,4 +208,4 @@ REPORT=$3 CHART=$4 awk -F '\t' '
         write_report()
         draw()
     }
-' part=planted "$1" part=variants "$2"
+' part=planted "$in_planted" part=variants "$in_variants"

@@ -1,14 +1,14 @@
 #!/bin/sh
-# make-reads: GENOME SAMPLE SEED VARIANTS DEPTH -> READS PLANTED
+#CE inputs genome sample seed variants depth
+#CE outputs reads planted
 #
-# Simulates the sequencing of a sample. GENOME is FASTA with one sequence. SAMPLE
-# is the name of the sample, SEED that of its random numbers, VARIANTS the number
-# of its variants, and DEPTH how often each base is read.
+# Simulates the sequencing of a sample. The genome is FASTA with one sequence.
+# The seed is that of the random numbers; depth is how often each base is read.
 #
 # A sample has two copies of the genome, each with its variants: single bases
-# that are another one in one copy (genotype 0/1) or in both (1/1). READS is
-# FASTQ with reads of 100 bases of both strands, named SAMPLE.NUMBER. One base of
-# 500 is read wrong. PLANTED is NDJSON with a row for each variant, and the
+# that are another one in one copy (genotype 0/1) or in both (1/1). The reads are
+# FASTQ, with 100 bases of both strands, named SAMPLE.NUMBER. One base of 500 is
+# read wrong. What was planted is NDJSON with a row for each variant, and the
 # columns chromosome, position, reference, alternate and genotype.
 #
 # The generator is that of Lehmer with modulus 2^31 - 1, so every awk gives the
@@ -22,25 +22,19 @@ fail() {
     exit 1
 }
 
-# Prints the whole number in file $2, which the messages call $1.
+# Refuses what is not a whole number. The messages call it $1.
 whole() {
-    value=$(cat "$2")
-    case $value in
-        "" | *[!0-9]* | 0* | ????????*) fail "the $1 is not a whole number from 1 to 9999999: $value" ;;
+    case $2 in
+        "" | *[!0-9]* | 0* | ????????*) fail "the $1 is not a whole number from 1 to 9999999: $2" ;;
     esac
-    echo "$value"
 }
 
-[ $# -eq 7 ] || fail "expected GENOME SAMPLE SEED VARIANTS DEPTH READS PLANTED"
-SAMPLE=$(cat "$2")
-case $SAMPLE in
-    "" | *[!A-Za-z0-9_-]*) fail "the name of the sample is not made of letters, digits, _ and -: $SAMPLE" ;;
+case $text_sample in
+    "" | *[!A-Za-z0-9_-]*) fail "the name of the sample is not made of letters, digits, _ and -: $text_sample" ;;
 esac
-SEED=$(whole seed "$3")
-VARIANTS=$(whole "number of variants" "$4")
-DEPTH=$(whole depth "$5")
-READS=$6 PLANTED=$7
-export SAMPLE SEED VARIANTS DEPTH READS PLANTED
+whole seed "$text_seed"
+whole "number of variants" "$text_variants"
+whole depth "$text_depth"
 
 awk '
     function fail(text) {
@@ -122,7 +116,7 @@ awk '
 
     BEGIN {
         size = 100
-        planted = ENVIRON["PLANTED"]
+        planted = ENVIRON["out_planted"]
         # A probability of 1/500 is a quality of 27.
         quality = sprintf("%" size "s", "")
         gsub(/ /, "<", quality)
@@ -143,11 +137,11 @@ awk '
         if (failed)
             exit 1
         bases = length(genome)
-        variants = ENVIRON["VARIANTS"]
+        variants = ENVIRON["text_variants"]
         if (bases < 200 * (variants + 1))
             fail("a genome of " bases " bases has no room for " variants " variants")
-        begin_with(ENVIRON["SEED"])
+        begin_with(ENVIRON["text_seed"])
         plant(variants)
-        sequence(ENVIRON["SAMPLE"], ENVIRON["DEPTH"], ENVIRON["READS"])
+        sequence(ENVIRON["text_sample"], ENVIRON["text_depth"], ENVIRON["out_reads"])
     }
-' "$1"
+' "$in_genome"
