@@ -77,7 +77,7 @@ fn console(block: &[&str]) -> Vec<Step> {
             continue;
         }
         let step = steps.last_mut().unwrap();
-        match line.strip_prefix("> ") {
+        match line.strip_prefix("> ").or((*line == ">").then_some("")) {
             Some(more) if step.expected.is_empty() => step.command.extend(["\n", more]),
             _ => step.expected.push((*line).to_owned()),
         }
