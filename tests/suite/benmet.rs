@@ -96,7 +96,7 @@ fn put_out(ran: &Ran<'_>) -> Value {
 
 /// The directory of the only run that is suspended.
 fn suspended(lab: &Lab) -> PathBuf {
-    let file = |name: &String| name.ends_with("/runs/run/input_params.txt");
+    let file = |name: &String| name.ends_with("/steps/queued/runs/run/input_params.txt");
     let mut files = lab.storage().into_iter().filter(|it| it.contains("/suspended/")).filter(file);
     let file = lab.path("storage").join(files.next().unwrap());
     assert_eq!(files.next(), None);
@@ -304,7 +304,6 @@ fn a_faulty_workspace_is_reported_before_a_workflow_is_written() {
     };
     says(no_lua, "run.lua needs Lua, and there is none: install lua5.4");
     let of = |name: &str, inputs: &str| step(name, inputs, ":");
-    let many = r#"{"REPO-PATH-a": "", "REPO-PATH-b": "", "REPO-PATH-c": ""}"#;
     for (index, inputs, text) in [
         ("a/run.sh: b\nb/run.sh: a\n", "{}", "a -> b -> a is a circle"),
         ("a/run.sh: x\n", "{}", "there is no step x"),
@@ -312,7 +311,6 @@ fn a_faulty_workspace_is_reported_before_a_workflow_is_written() {
         ("a:\n", "{}", "a: not NAME/PROGRAM"),
         ("a/other.sh:\n", "{}", "No such file"),
         ("a/run.sh:\n", "nothing", "neither an object of JSON"),
-        ("a/run.sh:\n", many, "needs 6 directories and commits"),
     ] {
         says(chain(&workspace(index, &[of("a", inputs), of("b", "{}")]), &["a"], None), text);
     }
@@ -338,4 +336,66 @@ fn a_step_that_fails_is_begun_anew_by_the_next_run() {
     let lab =
         towards(workspace("a/run.sh:\n", &[step("a", "{}", "echo x > output_params.txt")]), &["a"]);
     run(&lab, &[]).exit(1).says("output_params.txt of a/run.sh: neither an object of JSON");
+}
+
+#[test]
+fn a_job_reads_what_earlier_steps_built_wherever_it_is_executed() {
+    // The path of what each step has built, and what that has.
+    let build = |name: &str, before: &str, more: &str| {
+        let inputs = format!(r#"{{"built-{before}": ""{more}}}"#);
+        let start = format!(
+            r#"cat "$(value built-{before})" repos/*/text > built 2>/dev/null || true; echo {name} >> built
+            echo "{{\"built-{name}\": \"$PWD/built\"}}" > output_params.txt"#
+        );
+        step(name, &inputs, &start)
+    };
+    let two = r#", "REPO-GITCOMMITHASH-one": "HEAD", "REPO-PATH-two": """#;
+    let start = r#"echo "cat $(value built-e)" > job"#;
+    let queued = stages(
+        "queued",
+        r#"{"built-e": "", "RUN-id": ""}"#,
+        start,
+        r#"status) if [ -e result ]; then echo continuable; elif [ -e job ]; then echo pending; else echo startable; fi ;;
+continue) echo "{\"read\": \"$(tr '\n' ' ' <result)\"}" > output_params.txt ;;"#,
+    );
+    let steps = [
+        build("a", "", two),
+        build("b", "a", ""),
+        build("c", "b", ""),
+        build("d", "c", ""),
+        build("e", "d", ""),
+        queued,
+    ];
+    let index = "a/run.sh:\nb/run.sh: a\nc/run.sh: b\nd/run.sh: c\ne/run.sh: d\nqueued/run.sh: e\n";
+    for isolated in [false, true] {
+        let lab = workspace(index, &steps);
+        for name in ["one", "two"] {
+            fs::create_dir_all(lab.path(name)).unwrap();
+            fs::write(lab.path(name).join("text"), format!("{name}\n")).unwrap();
+            repository::init(&lab.path(name));
+            repository::commit(&lab.path(name), LAB, name);
+        }
+        let lab = towards(if isolated { lab.isolated() } else { lab }, &["queued"]);
+        let repositories = ["-r", "one=../one", "-r", "two=../two"];
+        run(&lab, &repositories).exit(4).says("12 calls: 11 computed, 1 suspended");
+        // The queue is outside of the sandbox.
+        let place = suspended(&lab);
+        let job = Command::new("sh").arg("job").current_dir(&place).output().unwrap();
+        assert!(job.status.success(), "{}", String::from_utf8_lossy(&job.stderr));
+        fs::write(place.join("result"), job.stdout).unwrap();
+        let ran = run(&lab, &repositories).exit(0);
+        assert_eq!(put_out(&ran)["read"], "one two a b c d e ");
+    }
+}
+
+#[test]
+fn all_parameters_are_the_ones_of_this_and_earlier_steps() {
+    let all = r#"echo "{\"all\": \"$(tr '\n' ' ' <params_in_all.txt)\"}" > output_params.txt"#;
+    let first = step("a", r#"{"is": true, "not": null, "n": 7, "RUN-all-params": ""}"#, all);
+    let later = step("b", r#"{"all": "", "later": "x"}"#, "cp input_params.txt output_params.txt");
+    let lab = towards(workspace("a/run.sh:\nb/run.sh: a\n", &[first, later]), &["b"]);
+    let ran = run(&lab, &[]).exit(0);
+    assert_eq!(put_out(&ran), json!({"all": "============ is=true n=7  ", "later": "x"}));
+    // `a` knows nothing of what only `b` declares.
+    run(&lab, &["-p", "later=y"]).exit(0).says("4 calls: 1 reused, 3 computed");
 }

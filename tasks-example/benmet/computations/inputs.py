@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-#CE inputs step program known output lua
+#CE inputs step program given known output lua
 #CE outputs parameters active
 """Asks a step of benmet for its inputs, and gives each its value.
 
-`known` has the parameters before the last step, `output` what that has put out. `parameters` are those that this step declares, and `active` is all
-that is known now, for the step after it.
+`given` has what the task is given. `known` has the parameters before the last step, `output` what that has put out. `parameters` are those that this
+step declares, and `active` is what this step and the ones before it have, for the step after it.
 """
 import json
 import os
@@ -55,15 +55,16 @@ def typed(value, default):
 
 
 def main():
-    step, program, known, output, lua, parameters_to, active_to = sys.argv[1:]
+    step, program, given, known, output, lua, parameters_to, active_to = sys.argv[1:]
     inputs = declared(step, read(program).strip().split('/', 1)[1], lua)
     active = {**parsed(read(known), 'known'), **parsed(read(output), 'output')}
+    values = {**parsed(read(given), 'given'), **active}
     parameters = {}
     for name, default in inputs.items():
         if name.startswith('REPO-'):
             parameters[name] = ''  # known to `start`
         elif name != 'RUN-all-params':
-            parameters[name] = active[name] = typed(active.get(name, default), default)
+            parameters[name] = active[name] = typed(values.get(name, default), default)
     if 'RUN-all-params' in inputs:
         parameters['RUN-all-params'] = active
     for path, value in (parameters_to, parameters), (active_to, active):
