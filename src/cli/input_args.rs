@@ -413,16 +413,23 @@ impl PointArgs {
     }
 
     /// Returns the factors of the points of a task in a directory; there are none without these options. `files` come from
-    /// [`Self::read`].
+    /// [`Self::read`]; those with the same columns are one factor.
     pub(super) fn factors(
         &self,
         files: &[PointsFile],
         dir: &Path,
         task: &Task,
     ) -> Result<Vec<Factor>, Error> {
-        let mut factors = Vec::with_capacity(files.len() + self.each.len());
-        for file in files {
-            factors.push(file.points(dir, task)?);
+        let mut factors: Vec<Factor> = Vec::with_capacity(files.len() + self.each.len());
+        'files: for file in files {
+            let more = file.points(dir, task)?;
+            for factor in &mut factors {
+                if let Some(points) = sweep::united(&factor.points, &more.points) {
+                    factor.points = points;
+                    continue 'files;
+                }
+            }
+            factors.push(more);
         }
         factors.extend_from_slice(&self.each);
         Ok(factors)

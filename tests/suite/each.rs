@@ -261,8 +261,14 @@ fn points_come_from_files_of_any_format_and_from_the_standard_input() {
         .data("n.json", "{\"n\": [3, 4]}")
         .data("array.json", "[\n{\"n\": \"3\", \"m\": 1}\n{\"n\": [4, 5], \"m\": [1, 2]},\n]\n")
         .data("m.csv", "m\n1\n2\n")
-        .data("both.tsv", "n\tm\n3\t1\n4\t2\n");
+        .data("both.tsv", "n\tm\n3\t1\n4\t2\n")
+        .data("more.csv", "m,n\n2,3\n1,3\n");
     for (given, points) in [
+        (
+            // Files with the same columns are a union.
+            &["--points", "../data/array.json", "--points", "../data/more.csv"][..],
+            "n=3 m=1: 10\nn=4 m=1: 17\nn=4 m=2: 18\nn=5 m=1: 26\nn=5 m=2: 27\nn=3 m=2: 11\n",
+        ),
         (&["--points", "../data/both.tsv"][..], "n=3 m=1: 10\nn=4 m=2: 18\n"),
         (
             &["--points", "../data/array.json"],
@@ -288,7 +294,7 @@ fn points_come_from_files_of_any_format_and_from_the_standard_input() {
     let table = ["table", "--csv", "--points", "../data/n.json", "--each", "m=2", "../storage"];
     let table = lab.run("ce", &table).exit(0);
     assert!(table.stdout.contains("\n3,2,") && table.stdout.contains("\n4,2,"), "{}", table.stdout);
-    let twice = ["--points", "../data/n.json", "--points", "../data/array.json"];
+    let twice = ["--points", "../data/n.json", "--points", "../data/both.tsv"];
     each(&lab, &twice).exit(2).says("the points have the input n twice");
 }
 

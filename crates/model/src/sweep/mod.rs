@@ -46,7 +46,7 @@ pub use self::rules::{
 pub use self::scope::{LevelName, Scope, ScopeId, Scopes};
 pub use self::sheet::{
     MAX_COLUMNS, MAX_PROBLEMS, MAX_SHEET, SheetFault, SheetFormat, SheetProblem, read, read_levels,
-    read_list, read_rows,
+    read_list, read_rows, united,
 };
 pub use self::table_reader::{CellTable, read_cells, read_object};
 

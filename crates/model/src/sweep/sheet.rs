@@ -486,6 +486,28 @@ impl fmt::Display for SheetProblem {
     }
 }
 
+/// Returns the points of two files with the same columns, in any order, each once: first those of the first file. Returns `None` if the columns
+/// differ.
+pub fn united(first: &SweepPoints, second: &SweepPoints) -> Option<SweepPoints> {
+    let names = first.names();
+    let places: Option<Vec<usize>> = names.iter().map(|name| second.column(name)).collect();
+    let places = places.filter(|it| it.len() == second.names().len())?;
+    let mut columns: Vec<Interner> = names.iter().map(|_| Interner::default()).collect();
+    let (mut rows, mut seen) = (Vec::new(), HashSet::new());
+    for (points, places) in [(first, (0..names.len()).collect()), (second, places)] {
+        for point in points.iter() {
+            let texts = places.iter().map(|place| point.at(*place));
+            let levels = columns.iter_mut().zip(texts).map(|(column, text)| column.number(text));
+            let row: Vec<u32> = levels.collect();
+            if seen.insert(row.clone()) {
+                rows.extend(row);
+            }
+        }
+    }
+    let levels = columns.into_iter().map(Interner::into_levels).collect();
+    Some(SweepPoints { names: names.to_vec(), levels, rows })
+}
+
 /// The levels of a column that is being read.
 #[derive(Debug, Default)]
 pub(crate) struct Interner {
