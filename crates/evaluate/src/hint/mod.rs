@@ -243,9 +243,7 @@ fn killed(symptoms: &Symptoms) -> Option<String> {
 
 /// A shell has ended without a word.
 fn silent(symptoms: &Symptoms) -> Option<String> {
-    let is_silent =
-        matches!(symptoms.ending, Ending::Exited) && symptoms.is_shell && symptoms.printed == 0;
-    is_silent.then(|| {
+    symptoms.is_silent.then(|| {
         "it printed nothing: a command ended it, such as a grep that found nothing; set -x at its beginning prints each command"
             .to_owned()
     })
@@ -447,7 +445,7 @@ mod tests {
         assert!(hint(module).starts_with("the task has helpers.py, and a computation sees"));
         let copy = Symptoms { read_only: Some("copy".to_owned()), ..exited() };
         assert!(hint(copy).contains("cp --no-preserve=mode"));
-        let silent = Symptoms { printed: 0, is_shell: true, ..exited() };
+        let silent = Symptoms { is_silent: true, ..exited() };
         assert!(hint(silent).starts_with("it printed nothing: a command ended it"));
         let killed = Symptoms { ending: Ending::Killed(3 << 30), ..Symptoms::default() };
         assert!(

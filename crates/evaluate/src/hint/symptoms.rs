@@ -117,8 +117,8 @@ pub(super) struct Symptoms {
     pub(super) read_only: Option<String>,
     /// An argument of the script whose number has two digits and no braces: `$10`.
     pub(super) two_digits: Option<String>,
-    /// A shell executes it.
-    pub(super) is_shell: bool,
+    /// A shell has ended without a word, and nothing is known of how the call goes on.
+    pub(super) is_silent: bool,
 }
 
 impl Symptoms {
@@ -140,6 +140,7 @@ impl Symptoms {
         let task = scene.task.filter(|_| is_own_end);
         let script = head(&tree.join("exec"), SCRIPT).unwrap_or_default();
         let is_shell = interpreter(&begin).is_some_and(|path| is_shell(&path));
+        let printed = stage.log().symlink_metadata().map_or(0, |log| log.len());
         let arguments = computation.inputs.len() + computation.outputs.len();
         let first = begin.split(|byte| *byte == b'\n').next().unwrap_or_default();
         let (interpreter, no_interpreter) = interpreters(&begin, scene.root.as_deref());
@@ -164,7 +165,7 @@ impl Symptoms {
             first_line: String::from_utf8_lossy(first).into_owned(),
             no_interpreter,
             interpreter,
-            printed: stage.log().symlink_metadata().map_or(0, |log| log.len()),
+            printed,
             link,
             program: log::missing_program(&log).map(|name| program(name, computation)),
             environment: active.map(PathBuf::from).filter(|path| path.join("bin/python").exists()),
@@ -174,7 +175,10 @@ impl Symptoms {
             task_module: task.and_then(|task| task_module(task, &log)),
             read_only: read_only(&stage.work(), &log).filter(|_| is_own_end),
             two_digits: two_digits(&script).filter(|_| is_own_end && is_shell && arguments > 9),
-            is_shell,
+            is_silent: is_shell
+                && printed == 0
+                && matches!(ending, Ending::Exited)
+                && !computation.access.suspends(),
             ending,
             log,
         }

@@ -124,7 +124,7 @@ pub const LIBRARY_COMPUTATIONS: [LibraryComputation; 11] = [
     },
     LibraryComputation {
         name: "read-benchmarks",
-        help: "a table of what hyperfine, Google Benchmark, pytest or Go measured",
+        help: "a table of what Go, hyperfine, pytest or Google Benchmark says",
         example: "(read-benchmarks OWN('data/results.json'))",
         files: &[text!("read-benchmarks.py", true)],
     },
