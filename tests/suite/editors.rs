@@ -100,7 +100,15 @@ fn a_grammar_knows_each_part_of_a_workflow() {
     let mut seen = HashSet::new();
     for example in fs::read_dir(project.join("tasks-example")).unwrap() {
         let workflow = fs::read_to_string(example.unwrap().path().join("workflow.ce"));
+        // Blocks have rules of their own.
+        let mut is_block = false;
         for line in workflow.unwrap_or_default().lines() {
+            if line.starts_with(|first: char| !first.is_whitespace()) {
+                is_block = line.contains(": ") && line.contains(" -> ");
+            }
+            if is_block {
+                continue;
+            }
             seen.extend(scopes(&all, line).into_iter().map(|(_, scope)| scope));
         }
     }

@@ -5,6 +5,7 @@ use std::fs;
 use rustix::process::Signal;
 
 use crate::lab::{Lab, Library, files};
+use crate::needs::needs;
 use crate::program::Running;
 
 /// The block of `mul`, without its indentation, if its code is this.
@@ -306,6 +307,7 @@ fn blocks_are_printed_as_they_stand() {
 
 #[test]
 fn a_program_that_cannot_be_read_is_found_before_it_is_executed() {
+    needs(&["python3"]);
     let wrong = text("if true; then\necho 7 >\"$3\"").replace("#!/bin/sh", "#!/bin/bash");
     let python = "low: -> o\n    #!/usr/bin/env python3\n    import os\n\n    print(1\n";
     let lab = lab().one_text(
