@@ -421,15 +421,16 @@ impl PointArgs {
         task: &Task,
     ) -> Result<Vec<Factor>, Error> {
         let mut factors: Vec<Factor> = Vec::with_capacity(files.len() + self.each.len());
-        'files: for file in files {
+        for file in files {
             let more = file.points(dir, task)?;
-            for factor in &mut factors {
-                if let Some(points) = sweep::united(&factor.points, &more.points) {
-                    factor.points = points;
-                    continue 'files;
-                }
+            let union = factors
+                .iter()
+                .enumerate()
+                .find_map(|(at, factor)| Some((at, sweep::united(&factor.points, &more.points)?)));
+            match union {
+                Some((at, points)) => factors[at].points = points,
+                None => factors.push(more),
             }
-            factors.push(more);
         }
         factors.extend_from_slice(&self.each);
         Ok(factors)

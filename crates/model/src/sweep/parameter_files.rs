@@ -417,6 +417,7 @@ fn text(value: &RawValue) -> Result<String, SheetFault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sweep::{point_title, united};
 
     fn inputs() -> Vec<String> {
         ["first", "size", "mode"].map(str::to_owned).to_vec()
@@ -441,6 +442,17 @@ mod tests {
         let problems = read(file).unwrap_err();
         assert!(problems.iter().all(|problem| problem.fault.hint().is_some()), "{file}");
         problems.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn files_with_the_same_columns_are_a_union() {
+        let of = |file| read(file).unwrap();
+        let first = of(r#"{"first": ["a", "b"], "size": 3}"#);
+        let points = united(&first, &of(r#"{"size": [4, 3], "first": "b"}"#)).unwrap();
+        let titles: Vec<_> = points.iter().map(|it| point_title(it.values())).collect();
+        assert_eq!(titles, ["first=a size=3", "first=b size=3", "first=b size=4"]);
+        assert_eq!(united(&first, &of(r#"{"first": "c"}"#)), None);
+        assert_eq!(united(&of(r#"{"first": "c"}"#), &first), None);
     }
 
     #[test]
