@@ -23,18 +23,33 @@ pub struct LibraryComputation {
     files: &'static [NewFile<'static>],
 }
 
-/// A file of the library.
+/// A file of the library, given by the parts of its path in the task, and in the library.
 macro_rules! text {
-    ($path:literal, $is_program:literal) => {
-        text!($path, $path, $is_program)
-    };
-    // One that several computations have stands in the library of one of them.
-    ($path:literal, $from:literal, $is_program:literal) => {
+    ([$($path:literal),+], [$($from:literal),+], $is_program:literal) => {
         NewFile {
-            path: concat!("computations/", $path),
-            contents: include_str!(concat!("../../../../computations-example/", $from)),
+            path: concat!("computations/", $($path),+),
+            contents: include_str!(concat!("../../../../computations-example/", $($from),+)),
             is_program: $is_program,
         }
+    };
+}
+
+/// The file of a computation.
+macro_rules! program {
+    ($file:literal) => {
+        &[text!([$file], [$file], true)]
+    };
+}
+
+/// The files of a computation's directory. A module that several computations have stands in the library of one of them.
+macro_rules! directory {
+    ($name:literal $(, $module:literal from $owner:literal)*) => {
+        &[
+            text!([$name, "/inputs"], [$name, "/inputs"], false),
+            text!([$name, "/outputs"], [$name, "/outputs"], false),
+            text!([$name, "/exec"], [$name, "/exec"], true),
+            $(text!([$name, "/", $module], [$owner, "/", $module], false),)*
+        ]
     };
 }
 
@@ -44,111 +59,77 @@ pub const LIBRARY_COMPUTATIONS: [LibraryComputation; 11] = [
         name: "build-c",
         help: "a program from a directory of C files (by cc)",
         example: "(build-c OWN('data/source') '-O2')",
-        files: &[
-            text!("build-c/inputs", false),
-            text!("build-c/outputs", false),
-            text!("build-c/exec", true),
-        ],
+        files: directory!("build-c"),
     },
     LibraryComputation {
         name: "compile-c",
         help: "a program from a C file (by cc)",
         example: "(compile-c OWN('data/program.c'))",
-        files: &[
-            text!("compile-c/inputs", false),
-            text!("compile-c/outputs", false),
-            text!("compile-c/exec", true),
-        ],
+        files: directory!("compile-c"),
     },
     LibraryComputation {
         name: "derive-columns",
         help: "a table with more columns, computed from others",
         example: "(derive-columns table 'speed = size / seconds')",
-        files: &[
-            text!("derive-columns/inputs", false),
-            text!("derive-columns/outputs", false),
-            text!("derive-columns/exec", true),
-            text!("derive-columns/tables.py", "plot/tables.py", false),
-        ],
+        files: directory!("derive-columns", "tables.py" from "plot"),
     },
     LibraryComputation {
         name: "field",
         help: "a value of a file of JSON, TOML or YAML",
         example: "(field OWN('data/config.json') 'model/depth')",
-        files: &[text!("field.py", true)],
+        files: program!("field.py"),
     },
     LibraryComputation {
         name: "measure-run",
         help: "the seconds that a program says it took",
         example: "(measure-run program threads size '3' replicate 'red')",
-        files: &[
-            text!("measure-run/inputs", false),
-            text!("measure-run/outputs", false),
-            text!("measure-run/exec", true),
-        ],
+        files: directory!("measure-run"),
     },
     LibraryComputation {
         name: "merge-tables",
         help: "one table of two",
         example: "(merge-tables old 'before' new 'after' 'version')",
-        files: &[
-            text!("merge-tables/inputs", false),
-            text!("merge-tables/outputs", false),
-            text!("merge-tables/exec", true),
-            text!("merge-tables/tables.py", "plot/tables.py", false),
-        ],
+        files: directory!("merge-tables", "tables.py" from "plot"),
     },
     LibraryComputation {
         name: "plot",
         help: "a figure of a table: groups, scatter or history (by gnuplot)",
         example: "(plot table 'groups' 'threads' 'seconds' 'size')",
-        files: &[
-            text!("plot/inputs", false),
-            text!("plot/outputs", false),
-            text!("plot/exec", true),
-            text!("plot/tables.py", false),
-            text!("plot/samples.py", false),
-            text!("plot/figures.py", false),
-            text!("plot/groups.py", false),
-            text!("plot/history.py", false),
-            text!("plot/points.py", false),
-            text!("plot/scatter.py", false),
-            text!("plot/steps.py", false),
-        ],
+        files: directory!(
+            "plot",
+            "tables.py" from "plot",
+            "samples.py" from "plot",
+            "figures.py" from "plot",
+            "groups.py" from "plot",
+            "history.py" from "plot",
+            "points.py" from "plot",
+            "scatter.py" from "plot",
+            "steps.py" from "plot"
+        ),
     },
     LibraryComputation {
         name: "python-packages",
         help: "Python packages from a lock file with hashes (by pip)",
         example: "(python-packages OWN('requirements.lock'))",
-        files: &[text!("python-packages.sh", true)],
+        files: program!("python-packages.sh"),
     },
     LibraryComputation {
         name: "read-benchmarks",
         help: "a table of what Go, hyperfine, pytest or Google Benchmark says",
         example: "(read-benchmarks OWN('data/results.json'))",
-        files: &[text!("read-benchmarks.py", true)],
+        files: program!("read-benchmarks.py"),
     },
     LibraryComputation {
         name: "summarise-table",
         help: "medians, means and their intervals for each group of rows",
         example: "(summarise-table table 'threads' 'seconds')",
-        files: &[
-            text!("summarise-table/inputs", false),
-            text!("summarise-table/outputs", false),
-            text!("summarise-table/exec", true),
-            text!("summarise-table/tables.py", "plot/tables.py", false),
-            text!("summarise-table/samples.py", "plot/samples.py", false),
-        ],
+        files: directory!("summarise-table", "tables.py" from "plot", "samples.py" from "plot"),
     },
     LibraryComputation {
         name: "time-program",
         help: "the processor time of a program",
         example: "(time-program program '1000' replicate 'red')",
-        files: &[
-            text!("time-program/inputs", false),
-            text!("time-program/outputs", false),
-            text!("time-program/exec", true),
-        ],
+        files: directory!("time-program"),
     },
 ];
 
