@@ -126,7 +126,8 @@ impl Symptoms {
         let Scene { computation, tree, isolated, .. } = *scene;
         let log = last_lines(&stage.log());
         let ending = ending(stage, computation, error);
-        let begin = head(&tree.join("exec"), HEAD).unwrap_or_default();
+        let script = head(&tree.join("exec"), SCRIPT).unwrap_or_default();
+        let begin = &script[..script.len().min(HEAD as usize)];
         let is_file = !tree.join("outputs").exists();
         let mut directory = computation.place().display().to_string();
         if is_file && computation.file.is_none() {
@@ -138,12 +139,11 @@ impl Symptoms {
         }
         let is_own_end = matches!(ending, Ending::Exited | Ending::NoOutput(_));
         let task = scene.task.filter(|_| is_own_end);
-        let script = head(&tree.join("exec"), SCRIPT).unwrap_or_default();
-        let is_shell = interpreter(&begin).is_some_and(|path| is_shell(&path));
+        let is_shell = interpreter(begin).is_some_and(|path| is_shell(&path));
         let printed = stage.log().symlink_metadata().map_or(0, |log| log.len());
         let arguments = computation.inputs.len() + computation.outputs.len();
         let first = begin.split(|byte| *byte == b'\n').next().unwrap_or_default();
-        let (interpreter, no_interpreter) = interpreters(&begin, scene.root.as_deref());
+        let (interpreter, no_interpreter) = interpreters(begin, scene.root.as_deref());
         let link = match ending {
             Ending::Exited | Ending::NoOutput(_) => outward(scene, &log),
             Ending::NotStarted | Ending::DirectoryMade(_) | Ending::Killed(_) | Ending::Other => {
@@ -160,7 +160,7 @@ impl Symptoms {
             root: scene.root.as_ref().and(computation.access.root()).map(|it| it.name.clone()),
             network: computation.access.network(),
             directory,
-            sign: declaration::sign(&begin).filter(|_| is_file),
+            sign: declaration::sign(begin).filter(|_| is_file),
             lacking: lacking(error),
             first_line: String::from_utf8_lossy(first).into_owned(),
             no_interpreter,
@@ -220,10 +220,13 @@ fn task_file(task: &Path, log: &str) -> Option<String> {
     let name = log::missing_file(log)?;
     // Some programs write a word before the name.
     let names = [name, name.rsplit(' ').next().unwrap_or(name)];
-    let is_inside =
-        |name: &str| Path::new(name).components().all(|it| matches!(it, Component::Normal(_)));
     let mut there = names.into_iter().filter(|name| is_inside(name) && task.join(name).exists());
     there.next().map(str::to_owned)
+}
+
+/// Whether a path leads from a directory to what is below it, judged by names.
+fn is_inside(path: &str) -> bool {
+    Path::new(path).components().all(|part| matches!(part, Component::Normal(_)))
 }
 
 /// The file of the task that is a missing module of Python.
@@ -239,8 +242,7 @@ fn task_module(task: &Path, log: &str) -> Option<String> {
 fn read_only(work: &Path, log: &str) -> Option<String> {
     let name = log::denied_file(log)?;
     let inside = name.strip_prefix("/tmp/").unwrap_or(name).trim_start_matches("./");
-    let is_inside = Path::new(inside).components().all(|it| matches!(it, Component::Normal(_)));
-    let about = work.join(inside).symlink_metadata().ok().filter(|_| is_inside)?;
+    let about = work.join(inside).symlink_metadata().ok().filter(|_| is_inside(inside))?;
     let is_closed = !about.is_symlink() && about.permissions().mode() & 0o200 == 0;
     is_closed.then(|| inside.to_owned())
 }
