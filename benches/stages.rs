@@ -93,7 +93,7 @@ impl World {
         let (trees, policy) = (&Trees::new(directory), &Policy::default());
         let exports = &Exports::new(&evaluation.storage, trees);
         let execution =
-            Some(ExecutionSettings { executor, exports, policy, asks: true, queue: None });
+            Some(ExecutionSettings { executor, exports, policy, leads: true, queue: None });
         Evaluator { evaluation, execution, observe: &|_| {} }.evaluate(jobs()).unwrap();
         assert!(evaluation.outputs().is_some(), "all outputs are there");
         evaluation.outcomes().filter(|outcome| outcome.how() == How::Executed).count()

@@ -433,6 +433,7 @@ impl Run {
             report::left_out(evaluation).for_each(|line| say(PROGRAM, &line));
             summarise_jobs(evaluation, jobs);
             say(PROGRAM, &report::totals(evaluation));
+            report::memory_excess(evaluation).iter().for_each(|line| say(PROGRAM, line));
             if matches!(exit, Exit::Interrupted(_)) && !self.dry_run && self.as_job.is_none() {
                 return say_saved(evaluation);
             }

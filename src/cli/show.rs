@@ -307,11 +307,10 @@ impl Tool for InspectCall {
             return Ok(Exit::Interrupted(signal));
         }
         let status = ended?;
-        Ok(Exit::Ended(match status {
-            Status::Exited(code) => u8::try_from(code).unwrap_or(u8::MAX),
-            Status::Killed(signal) | Status::TimedOut(signal, _) => {
-                128_u8.saturating_add(u8::try_from(signal).unwrap_or_default())
-            }
+        Ok(Exit::Ended(match (status, status.signal()) {
+            (Status::Exited(code), _) => u8::try_from(code).unwrap_or(u8::MAX),
+            (_, signal) => 128_u8
+                .saturating_add(signal.and_then(|it| u8::try_from(it).ok()).unwrap_or_default()),
         }))
     }
 }

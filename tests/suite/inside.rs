@@ -126,7 +126,7 @@ impl World {
         let exports = &Exports::new(&evaluation.storage, &trees);
         let policy = &Policy { retries, ..Policy::default() };
         let settings =
-            |executor| ExecutionSettings { executor, exports, policy, asks: true, queue: None };
+            |executor| ExecutionSettings { executor, exports, policy, leads: true, queue: None };
         let evaluator = Evaluator { evaluation, execution: executor.map(settings), observe };
         evaluator.evaluate(NonZeroUsize::new(jobs).unwrap()).unwrap();
         let mut text = Vec::new();

@@ -99,7 +99,7 @@ impl<'a> Evaluator<'a> {
             CallLookup::Absent(name, damage) => (name, damage),
         };
         if planned.may_fail()
-            && let Some(outcome) = self.remembered_failure(call, &name)
+            && let Some(outcome) = self.remembered_failure(id, call, &name)
         {
             return CallStep::Ended(outcome);
         }
@@ -311,9 +311,9 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// The outcome of an absent call that ended with an exit status before, if that counts. The failure may be from
+    /// The outcome of an absent call that ended with an exit status before, or met the end of its range of limits, if that counts. The failure may be from
     /// another commit, of the same computation with the same inputs, like a result that is taken over.
-    fn remembered_failure(&self, call: Call<'_>, name: &ResultName) -> Option<Outcome> {
+    fn remembered_failure(&self, id: CallId, call: Call<'_>, name: &ResultName) -> Option<Outcome> {
         if self.execution.is_some_and(|it| it.policy.retry_failed) || self.is_forced(name) {
             return None;
         }
@@ -325,10 +325,11 @@ impl<'a> Evaluator<'a> {
             Some(record) => (name.clone(), record),
             None => storage.equivalents().find_equivalent_failure(call).ok()??,
         };
+        let failure = &record.failure;
+        let is_final = failure.exit_status.is_some()
+            || self.resources(id).is_ok_and(|resources| resources.is_exhausted(&failure.attempts));
         // If another commit has succeeded since, that is taken over.
-        if record.failure.exit_status.is_none()
-            || storage.equivalents().find_equivalent(call).ok()?.is_some()
-        {
+        if !is_final || storage.equivalents().find_equivalent(call).ok()?.is_some() {
             return None;
         }
         let error = Box::new(CallError::Remembered(Box::new(record)));

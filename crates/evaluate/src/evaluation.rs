@@ -1,7 +1,7 @@
 //! An evaluation: a task, its plan, its leaf files, the storage, and the outcome of each call so
 //! far. All output of a run is derived from this value.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -16,8 +16,9 @@ use ce_files::manifest::Manifest;
 use ce_git::SourceRepositories;
 use ce_model::digest::Digest;
 use ce_model::exit::Exit;
-use ce_model::name::StorageName;
+use ce_model::name::{ComputationName, StorageName};
 use ce_model::plan::{CallId, Derivation, Plan, Source};
+use ce_model::resources::Resources;
 use ce_model::task::{Computation, LabelPaths, Task, TaskFileId};
 use ce_storage::records::{CallRecord, OutputSource, Published};
 use ce_storage::{
@@ -61,6 +62,15 @@ pub struct Evaluation {
     /// The results that this evaluation has made or taken over.
     made: Mutex<HashMap<ResultName, OutputSource>>,
     labels: OnceLock<LabelPaths>,
+    /// For each computation that has used more memory than it had reserved, the call that has used most.
+    excess: Mutex<BTreeMap<ComputationName, MemoryExcess>>,
+}
+
+/// The memory that a call has reserved, and the peak of its largest process, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct MemoryExcess {
+    pub reserved: u64,
+    pub used: u64,
 }
 
 /// The outcome of a call.
@@ -123,6 +133,7 @@ impl Evaluation {
             files,
             storage: storage.into(),
             labels: OnceLock::new(),
+            excess: Mutex::default(),
         };
         evaluation.grow();
         evaluation
@@ -441,6 +452,21 @@ impl Evaluation {
     /// Whether a call was executed whose name is meant.
     pub fn has_executed(&self, is_meant: impl Fn(&ResultName) -> bool) -> bool {
         self.outcomes().any(|it| it.how() == How::Executed && is_meant(it.name()))
+    }
+
+    /// Notes the memory that an execution has used, if that is more than it had reserved.
+    pub(super) fn note_memory(&self, computation: &Computation, asked: &Resources, used: u64) {
+        let Some(reserved) = asked.memory.filter(|reserved| used > *reserved) else { return };
+        let mut excess = self.excess.lock().unwrap_or_else(PoisonError::into_inner);
+        let most = excess.entry(computation.name.clone()).or_insert(MemoryExcess { reserved, used });
+        if used > most.used {
+            *most = MemoryExcess { reserved, used };
+        }
+    }
+
+    /// The computations that have used more memory than they had reserved, each with the call that has used most.
+    pub fn memory_excess(&self) -> BTreeMap<ComputationName, MemoryExcess> {
+        self.excess.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Whether the outputs of a call were away when it was found.

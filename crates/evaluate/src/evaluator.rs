@@ -13,7 +13,7 @@ use crate::{Absence, Evaluation, Event, Outcome, StopReason, SuspendedCall};
 use ce_executor::{HostTurn, Invocation, TurnRequest};
 use ce_model::digest::Digest;
 use ce_model::plan::{CallId, PlanGrowth, Source};
-use ce_model::resources::{Resources, WrongAmount};
+use ce_model::resources::{LimitedAttempt, Resources, WrongAmount};
 use ce_model::task::Computation;
 use ce_storage::records::Ticket;
 use ce_storage::{
@@ -239,8 +239,10 @@ pub(super) struct BegunCall<'a> {
     pub(super) sources: Vec<Stored>,
     /// Something is remembered of it.
     pub(super) remembered: bool,
-    /// The resources that it requests.
+    /// The resources that it requests in this attempt.
     pub(super) resources: Resources,
+    /// The executions that a limit has ended.
+    pub(super) attempts: Box<[LimitedAttempt]>,
     /// Whether it is executed again if it does not succeed.
     pub(super) retries: RetryPolicy,
     /// Its place, if it is known that it may be suspended.

@@ -19,10 +19,13 @@ use super::retry::RetryPolicy;
 use super::sealing_watch::SealingWatch;
 use super::suspended_calls::SuspendedCalls;
 use super::ticket::{self, TicketCall};
-use super::{Absence, CallError, CallFailure, Evaluator, Event, Outcome, Unfinished, WorkerQueue};
+use super::{
+    Absence, CallError, CallFailure, Evaluator, Event, LimitedExecution, Outcome, Unfinished,
+    WorkerQueue,
+};
 use ce_executor::{CallProgram, Ended, ExecuteError, Failed, HostTurn, Status, TurnRequest};
 use ce_model::plan::CallId;
-use ce_model::resources::Resources;
+use ce_model::resources::{AttemptLimit, LimitedAttempt, Resources};
 use ce_model::task::LIBRARY;
 use ce_storage::records::{Failure, OutputSource, SuspensionState, TicketEnd};
 use ce_storage::{
@@ -57,7 +60,7 @@ impl<'e, 'a> CallRunner<'e, 'a> {
             }
             return self.begin(absent, place, grants);
         };
-        let is_asked = settings.asks
+        let is_asked = settings.leads
             && suspension.record.state == SuspensionState::Suspended
             // Workers may isolate where this host does not.
             && settings.executor.isolates() == suspension.record.isolated
@@ -94,6 +97,8 @@ impl<'e, 'a> CallRunner<'e, 'a> {
             Ok(resources) => resources,
             Err(error) => return CallStep::Ended(Outcome::failed(absent.name, error)),
         };
+        let attempts = self.attempts(&absent, &resources);
+        let resources = self.after(resources, &attempts);
         if let Some(queue) = settings.queue {
             return self.queue(queue, absent, resources);
         }
@@ -126,11 +131,38 @@ impl<'e, 'a> CallRunner<'e, 'a> {
             sources,
             remembered,
             resources,
+            attempts,
             retries: RetryPolicy::here(settings.policy.retries),
             place,
             lease,
             turn,
         })
+    }
+
+    /// The executions of a call that a limit has ended, if the limit is the beginning of a range. They may be from another commit, like a
+    /// result that is taken over.
+    fn attempts(&self, absent: &AbsentCall<'_>, resources: &Resources) -> Box<[LimitedAttempt]> {
+        if resources.last_memory.is_none() && resources.last_time.is_none() {
+            return Box::default();
+        }
+        let own = absent.prior.as_ref().and_then(|prior| prior.failure.clone());
+        let own = own.filter(|record| record.inputs == absent.inputs);
+        let record = own.or_else(|| {
+            let equivalents = self.evaluator.evaluation.storage.equivalents();
+            let call = call_of(absent.computation, &absent.inputs);
+            equivalents.find_equivalent_failure(call).ok().flatten().map(|(_, record)| record)
+        });
+        record.map(|record| record.failure.attempts).unwrap_or_default()
+    }
+
+    /// What a call asks for after these attempts.
+    fn after(&self, resources: Resources, attempts: &[LimitedAttempt]) -> Resources {
+        let settings = &self.launcher.settings;
+        // Hosts of workers are unknown.
+        let there = || {
+            settings.executor.offer().memory.filter(|_| settings.leads && settings.queue.is_none())
+        };
+        if attempts.is_empty() { resources } else { resources.after(attempts, there()) }
     }
 
     const fn suspended_calls(&self) -> SuspendedCalls<'_, 'a> {
@@ -242,8 +274,27 @@ impl<'e, 'a> CallRunner<'e, 'a> {
             }
             Err(outcome) => match self.retry(&mut begun, outcome) {
                 Ok(()) => self.attempt(begun),
-                Err(outcome) => self.suspended_calls().leave(&mut begun, outcome),
+                Err(outcome) => {
+                    let step = self.suspended_calls().leave(&mut begun, outcome);
+                    self.continued(begun.id, step)
+                }
             },
+        }
+    }
+
+    /// Lets a call be looked for again that a limit has ended, unless that was its last attempt: the record of the failure says what the
+    /// next one asks for.
+    fn continued(&self, id: CallId, step: CallStep<'a>) -> CallStep<'a> {
+        match step {
+            CallStep::Ended(outcome)
+                if self.launcher.settings.leads
+                    && !self.evaluator.has_stopped()
+                    && outcome.continues() =>
+            {
+                (self.evaluator.observe)(Event::Retried(id, Box::new(outcome)));
+                CallStep::Again
+            }
+            step => step,
         }
     }
 
@@ -302,11 +353,18 @@ impl<'e, 'a> CallRunner<'e, 'a> {
         }
         let (call, name) = (begun.call(), begun.published_name());
         let scene = self.launcher.scene(&tree, begun.computation, &begun.sources);
+        let fail = |stage, error| self.fail(stage, begun, error, &scene);
         let unfinished = match end {
             Ok(Ended::Done(usage)) => {
                 let argv = argv(call, name, &begun.sources);
                 let mut execution = execution(&usage, begun.computation, argv);
                 execution.resources = begun.resources.lines().into();
+                execution.attempts.clone_from(&begun.attempts);
+                self.evaluator.evaluation.note_memory(
+                    begun.computation,
+                    &begun.resources,
+                    usage.peak,
+                );
                 if begun.place.suspension.is_some() {
                     // The work of a suspended call ran elsewhere, on an unknown host.
                     (execution.host_kind, execution.machine) = (None, None);
@@ -322,12 +380,12 @@ impl<'e, 'a> CallRunner<'e, 'a> {
                             name.clone(),
                             Absence::Unfinished(Unfinished::Lost(how)),
                         ),
-                        None => fail(stage, call, name, error, &scene),
+                        None => fail(stage, error),
                     }
                 });
             }
             Ok(Ended::Failed(failed)) => {
-                return Err(fail(stage, call, name, CallError::Ended(Box::new(failed)), &scene));
+                return Err(fail(stage, CallError::Ended(Box::new(failed))));
             }
             Ok(Ended::Suspended(_)) => Unfinished::Lost("it is suspended".to_owned()),
             Ok(Ended::Lost(how)) => {
@@ -340,9 +398,56 @@ impl<'e, 'a> CallRunner<'e, 'a> {
             Err(ExecuteError::Interrupted) => {
                 return Err(Outcome::Absent(name.clone(), Absence::Interrupted));
             }
-            Err(error) => return Err(fail(stage, call, name, error.into(), &scene)),
+            Err(error) => return Err(fail(stage, error.into())),
         };
         Err(Outcome::Absent(name.clone(), Absence::Unfinished(unfinished)))
+    }
+
+    /// Remembers a failure.
+    fn fail(
+        &self,
+        stage: Stage<'_>,
+        begun: &BegunCall<'_>,
+        error: CallError,
+        scene: &Scene<'_>,
+    ) -> Outcome {
+        let name = begun.published_name().clone();
+        if error.is_storage() {
+            return Outcome::failed(name, error);
+        }
+        let error = self.by_limit(begun, error);
+        // The stage is emptied afterwards.
+        let hint = hint::hint(&stage, scene, &error);
+        match stage.fail(begun.call(), &name, recorded_failure(&error, &begun.attempts)) {
+            Ok(log) => {
+                let error = Box::new(error);
+                Outcome::Absent(name, Absence::Failed(CallFailure { error, log, hint }))
+            }
+            Err(error) => Outcome::failed(name, error),
+        }
+    }
+
+    /// The error of an execution says so if a limit has ended it that is the beginning of a range.
+    fn by_limit(&self, begun: &BegunCall<'_>, error: CallError) -> CallError {
+        let CallError::Ended(failed) = error else { return error };
+        let resources = &begun.resources;
+        let limit = match failed.status {
+            Status::OutOfMemory(bytes) => AttemptLimit::Memory(bytes),
+            // And not that of the run.
+            Status::TimedOut(_, time) if resources.time == Some(time) => AttemptLimit::Time(time),
+            _ => return CallError::Ended(failed),
+        };
+        let Some(up_to) = resources.end_of_range(limit) else { return CallError::Ended(failed) };
+        let (seconds, peak_bytes) = (failed.usage.seconds(), failed.usage.peak);
+        let mut attempt = LimitedAttempt { limit, up_to, last: false, seconds, peak_bytes };
+        let next = self.after(resources.clone(), std::slice::from_ref(&attempt));
+        attempt.last = next == *resources;
+        let next = match limit {
+            AttemptLimit::Memory(_) => next.memory.map(AttemptLimit::Memory),
+            AttemptLimit::Time(_) => next.time.map(AttemptLimit::Time),
+        };
+        let (failed, next) = (*failed, next.unwrap_or(limit));
+        CallError::Limited(Box::new(LimitedExecution { failed, attempt, next }))
     }
 
     /// Continues with a suspended call that was asked.
@@ -499,7 +604,7 @@ impl<'e, 'a> CallRunner<'e, 'a> {
         }
         match self.execute_again(queued.id, &mut queued.retries, outcome) {
             Ok(()) => CallStep::Queue(Box::new(queued)),
-            Err(outcome) => CallStep::Ended(outcome),
+            Err(outcome) => self.continued(queued.id, CallStep::Ended(outcome)),
         }
     }
 }
@@ -518,41 +623,25 @@ fn argv(call: Call<'_>, name: &ResultName, sources: &[Stored]) -> Vec<String> {
     std::iter::once(exec).chain(sources).chain(outputs).collect()
 }
 
-/// Remembers a failure.
-fn fail(
-    stage: Stage<'_>,
-    call: Call<'_>,
-    name: &ResultName,
-    error: CallError,
-    scene: &Scene<'_>,
-) -> Outcome {
-    let name = name.clone();
-    if error.is_storage() {
-        return Outcome::failed(name, error);
-    }
-    // The stage is emptied afterwards.
-    let hint = hint::hint(&stage, scene, &error);
-    match stage.fail(call, &name, recorded_failure(&error)) {
-        Ok(log) => {
-            let error = Box::new(error);
-            Outcome::Absent(name, Absence::Failed(CallFailure { error, log, hint }))
+/// A failure with this error after these attempts, as its record has it.
+fn recorded_failure(error: &CallError, attempts: &[LimitedAttempt]) -> Failure {
+    let mut failure =
+        Failure { reason: error.to_string(), attempts: attempts.into(), ..Failure::default() };
+    let ended = match error {
+        CallError::Ended(failed) => &**failed,
+        CallError::Limited(limited) => {
+            failure.attempts = attempts.iter().chain([&limited.attempt]).cloned().collect();
+            &limited.failed
         }
-        Err(error) => Outcome::failed(name, error),
-    }
-}
-
-/// A failure with this error, as its record has it.
-fn recorded_failure(error: &CallError) -> Failure {
-    let mut failure = Failure { reason: error.to_string(), ..Failure::default() };
-    if let CallError::Ended(ended) = error {
-        let Failed { status, usage, .. } = &**ended;
-        failure.isolation = Some(isolation_word(usage.isolation).to_owned());
-        failure.tasks = usage.tasks.0.clone();
-        failure.seconds = usage.seconds();
-        match *status {
-            Status::Exited(status) => failure.exit_status = Some(status),
-            Status::Killed(signal) | Status::TimedOut(signal, _) => failure.signal = Some(signal),
-        }
+        _ => return failure,
+    };
+    let Failed { status, usage, .. } = ended;
+    failure.isolation = Some(isolation_word(usage.isolation).to_owned());
+    failure.tasks = usage.tasks.0.clone();
+    failure.seconds = usage.seconds();
+    match *status {
+        Status::Exited(status) => failure.exit_status = Some(status),
+        status => failure.signal = status.signal(),
     }
     failure
 }

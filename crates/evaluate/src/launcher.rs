@@ -116,8 +116,9 @@ pub struct ExecutionSettings<'a> {
     pub exports: &'a Exports<'a>,
     /// The user's choices: retries, limits, forced calls.
     pub policy: &'a Policy,
-    /// Whether suspended calls are asked for their status. A worker leaves that to the run.
-    pub asks: bool,
+    /// Whether suspended calls are asked for their status, and calls are executed again with more of what a limit has ended them for. A
+    /// worker leaves that to the run.
+    pub leads: bool,
     /// The queue of the workers that execute calls in place of the executor.
     pub queue: Option<&'a WorkerQueue>,
 }
@@ -271,6 +272,11 @@ impl<'a> CallLauncher<'a> {
             limit: match purpose {
                 Purpose::Ask(..) => Some(LIMIT),
                 _ => resources.time.into_iter().chain(self.settings.policy.timeout).min(),
+            },
+            memory_limit: match purpose {
+                Purpose::Publish(..) => resources.last_memory.and(resources.memory),
+                // The others are few, and no attempt of the call.
+                Purpose::Compare | Purpose::Look(_) | Purpose::Ask(..) => None,
             },
             visible_gpus: gpus.into(),
             requested: resources.variables(&computation.access),
@@ -455,6 +461,7 @@ pub(super) fn execution(usage: &Usage, computation: &Computation, argv: Vec<Stri
         isolation: isolation.into(),
         access: access.into(),
         resources: Box::default(),
+        attempts: Box::default(),
         // A launcher starts tasks on unknown hosts.
         host_kind: is_here.then(|| HostKind::here().clone()),
         machine: is_here.then(|| machine().into()),
@@ -491,7 +498,7 @@ pub fn ask_suspended(
     let exports = &Exports::of_runs(storage);
     exports.expect(&record.tree, record.export.clone());
     let policy = &Policy::default();
-    let settings = ExecutionSettings { executor, exports, policy, asks: false, queue: None };
+    let settings = ExecutionSettings { executor, exports, policy, leads: false, queue: None };
     let launcher = CallLauncher { storage, settings };
     let prepared = launcher.prepare_question(&computation_of(record), suspension, program)?;
     let Some((mut launch, invocation)) = prepared else { return Ok(None) };
@@ -579,7 +586,7 @@ pub fn inspect(
     out: &mut (dyn Write + Send),
 ) -> Result<Status, CallError> {
     let policy = &Policy::default();
-    let settings = ExecutionSettings { executor, exports, policy, asks: false, queue: None };
+    let settings = ExecutionSettings { executor, exports, policy, leads: false, queue: None };
     let launcher = CallLauncher { storage, settings };
     let (mut launch, mut invocation) = launcher.prepare(LaunchRequest {
         name: &call.name,

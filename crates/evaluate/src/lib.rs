@@ -34,15 +34,15 @@ pub use self::audit::{Audit, AuditBudget, AuditedCall, AuditedEnd, InputMissing}
 pub use self::capacity::Unsatisfiable;
 pub use self::computation_directories::Exports;
 pub use self::derived_values::TreeValues;
-pub use self::evaluation::{AwaitedCalls, Evaluation, Files, Texts};
+pub use self::evaluation::{AwaitedCalls, Evaluation, Files, MemoryExcess, Texts};
 pub use self::evaluator::Evaluator;
 pub use self::launcher::{
     ExecutionSettings, ForcedCalls, InspectedCall, KeptDirectory, Policy, SuspensionAnswer,
     ask_suspended, inspect,
 };
 pub use self::outcome::{
-    Absence, CallError, CallFailure, EvaluateError, Event, How, Outcome, PointsError, StopReason,
-    SuspendedCall, Unavailable, Unfinished,
+    Absence, CallError, CallFailure, EvaluateError, Event, How, LimitedExecution, Outcome,
+    PointsError, StopReason, SuspendedCall, Unavailable, Unfinished,
 };
 pub use self::recorded_rows::{RecordedPoint, RecordedRows};
 pub use self::sweep::{CallNumbers, point_outputs};

@@ -7,12 +7,12 @@ use serde::Serialize;
 
 use super::{Unsatisfiable, ValueError};
 use ce_exchange::ResultsError;
-use ce_executor::{ExecuteError, Status};
+use ce_executor::{ExecuteError, Failed, Status};
 use ce_git::{AbsentObject, Changed, NotCloned, SourceError};
 use ce_model::exit::{Exit, Explain};
 use ce_model::humanize::duration;
 use ce_model::plan::{CallId, PointsFault};
-use ce_model::resources::WrongAmount;
+use ce_model::resources::{AttemptLimit, LimitedAttempt, WrongAmount};
 use ce_model::sweep::{ExclusionFault, SheetProblem, TableFault};
 use ce_model::system_hints;
 use ce_storage::records::{FailureFacts, FailureRecord, OutputSource};
@@ -229,7 +229,11 @@ pub enum CallError {
     /// `exec` ended without success.
     #[error("{}", .0)]
     #[hint(None)]
-    Ended(Box<ce_executor::Failed>),
+    Ended(Box<Failed>),
+    /// One of its limits has ended `exec`.
+    #[error(transparent)]
+    #[hint(_0.hint())]
+    Limited(Box<LimitedExecution>),
     /// It failed before, and is not executed again: its failure makes a row of a table.
     #[error("{} at {:.0}, and is not tried again", .0.failure.reason, .0.recorded.at)]
     #[hint("--retry-failed executes it again")]
@@ -247,7 +251,7 @@ pub enum CallError {
     #[hint(
         "ce cancel --forget lets the next run start it from the beginning; without --forget it is ended before"
     )]
-    Asked(Box<ce_executor::Failed>, Option<String>),
+    Asked(Box<Failed>, Option<String>),
     /// Other users may have written its record, which determines what is executed when it is asked or cancelled.
     #[error("this user has not begun it, or its record was changed")]
     #[hint("let the user who has begun it ask or cancel it")]
@@ -291,7 +295,7 @@ pub enum CallError {
     Table(#[from] TableFault),
     /// With the texts of its names, it asks for a wrong amount of something.
     #[error(transparent)]
-    #[hint("make it a line such as {}", _0.error.resource.example())]
+    #[hint(_0.error.hint())]
     Resources(#[from] WrongAmount),
     /// This run is part of its execution.
     #[error("it is being executed, and has started this run, which would wait for it forever")]
@@ -317,6 +321,39 @@ pub enum CallError {
     #[error(transparent)]
     #[hint(_0.hint())]
     Flush(#[from] Arc<StorageError>),
+}
+
+/// An execution that one of the call's limits has ended.
+#[derive(Debug, thiserror::Error, Explain)]
+#[error("{failed}{}", self.then())]
+#[hint(self.advice())]
+pub struct LimitedExecution {
+    pub failed: Failed,
+    pub attempt: LimitedAttempt,
+    /// The limit of the next attempt; that of this one, if it was the last.
+    pub next: AttemptLimit,
+}
+
+impl LimitedExecution {
+    /// What comes next, in words.
+    fn then(&self) -> String {
+        let LimitedAttempt { limit, up_to, last, .. } = self.attempt;
+        match last {
+            false => format!("; the next attempt has {}", self.next),
+            true if limit < up_to => ", and this host has no more".to_owned(),
+            true => String::new(),
+        }
+    }
+
+    /// What to do after the last attempt.
+    fn advice(&self) -> Option<String> {
+        let LimitedAttempt { limit, up_to, last, .. } = self.attempt;
+        let advice = match limit {
+            _ if limit < up_to => "execute it on a host with more memory".to_owned(),
+            _ => format!("let it ask for more, such as {}", limit.range()),
+        };
+        last.then_some(advice)
+    }
 }
 
 /// The reason why the computed points of a sweep cannot be used.
@@ -371,6 +408,7 @@ impl CallError {
     pub fn would_recur(&self) -> bool {
         match self {
             Self::Ended(failed) => matches!(failed.status, Status::Exited(_)),
+            Self::Limited(limited) => limited.attempt.last,
             Self::Remembered(_) => true,
             Self::AtWorker(failed) => failed.recurs,
             Self::Input(error) | Self::Outputs { first: error, .. } => matches!(
@@ -383,14 +421,29 @@ impl CallError {
         }
     }
 
-    /// Whether another execution may succeed: neither the storage nor the time of workers is to blame.
+    /// Whether another execution may succeed: neither the storage, nor the time of workers, nor a limit is to blame.
     pub(super) fn may_pass(&self) -> bool {
-        !self.is_storage() && !matches!(self, Self::OutOfTime(_))
+        let has_met_limit = match self {
+            Self::OutOfTime(_) | Self::Limited(_) => true,
+            Self::AtWorker(failed) => failed.continues,
+            _ => false,
+        };
+        !self.is_storage() && !has_met_limit
+    }
+
+    /// Whether a limit has ended it, and the next attempt has more.
+    pub(super) fn continues(&self) -> bool {
+        match self {
+            Self::Limited(limited) => !limited.attempt.last,
+            Self::AtWorker(failed) => failed.continues,
+            _ => false,
+        }
     }
 
     /// The facts about a failure with this error, without a log.
     pub(super) fn facts(&self) -> FailureFacts {
-        FailureFacts { recurs: self.would_recur(), ..FailureFacts::of_error(self) }
+        let (recurs, continues) = (self.would_recur(), self.continues());
+        FailureFacts { recurs, continues, ..FailureFacts::of_error(self) }
     }
 
     /// The error with all its causes, in words.
@@ -443,6 +496,7 @@ impl CallError {
             Self::Input(error) | Self::Outputs { first: error, .. } => error.is_storage(),
             Self::Fetch(error) => matches!(**error, ResultsError::Storage(_)),
             Self::Ended(_)
+            | Self::Limited(_)
             | Self::Remembered(_)
             | Self::NotADirectory { .. }
             | Self::Tree(_)
@@ -570,6 +624,11 @@ impl Outcome {
             Self::Absent(_, Absence::Missing(prior)) => prior.as_ref()?.failure.as_ref(),
             _ => None,
         }
+    }
+
+    /// Whether a limit has ended it, and the next attempt has more.
+    pub fn continues(&self) -> bool {
+        self.failure().is_some_and(|failure| failure.error.continues())
     }
 
     /// Whether it failed before, and was not executed again.

@@ -381,8 +381,13 @@ impl<'a> Worker<'a> {
             accept: ticket.accept,
             ..Policy::default()
         };
-        let settings =
-            ExecutionSettings { executor, exports: self.exports, policy, asks: false, queue: None };
+        let settings = ExecutionSettings {
+            executor,
+            exports: self.exports,
+            policy,
+            leads: false,
+            queue: None,
+        };
         if ticket.audited {
             began.get_or_init(Instant::now);
             return self.audit(ticket, &evaluation.task, settings);

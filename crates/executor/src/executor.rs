@@ -18,6 +18,7 @@ use crate::sandbox::SandboxError;
 use ce_files::beneath::advice;
 use ce_model::access::Rule;
 use ce_model::exit::Explain;
+use ce_model::humanize::size;
 use ce_model::system_hints::exhausted_limit;
 
 /// The resources that an executor has for all executions together.
@@ -499,6 +500,19 @@ pub enum Status {
     Killed(i32),
     /// It was ended by this signal, which it got after this time limit.
     TimedOut(i32, Duration),
+    /// It was ended since its processes used more than this memory together, in bytes.
+    OutOfMemory(u64),
+}
+
+impl Status {
+    /// The signal that ended it.
+    pub const fn signal(self) -> Option<i32> {
+        match self {
+            Self::Exited(_) => None,
+            Self::Killed(signal) | Self::TimedOut(signal, _) => Some(signal),
+            Self::OutOfMemory(_) => Some(Signal::KILL.as_raw()),
+        }
+    }
 }
 
 impl fmt::Display for Status {
@@ -507,6 +521,9 @@ impl fmt::Display for Status {
             Self::Exited(code) => write!(f, "it ended with exit status {code}"),
             Self::Killed(signal) => write!(f, "it was killed by signal {signal}"),
             Self::TimedOut(_, limit) => write!(f, "it timed out after {} s", limit.as_secs_f64()),
+            Self::OutOfMemory(limit) => {
+                write!(f, "it used more than its {} of memory", size(*limit))
+            }
         }
     }
 }

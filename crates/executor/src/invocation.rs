@@ -51,6 +51,8 @@ pub struct Invocation {
     pub isolate: bool,
     /// Its time limit.
     pub limit: Option<Duration>,
+    /// The memory that its processes may have together, in bytes, if it is limited.
+    pub memory_limit: Option<u64>,
     /// The names of the graphics processors that its turn lets it use.
     pub visible_gpus: Vec<String>,
     /// What it asks for, as variables of the environment: names, and values if it asks.

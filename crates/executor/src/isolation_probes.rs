@@ -214,6 +214,7 @@ impl Trial {
             log: "log".to_owned(),
             access: Access::new(vec![Rule::Read(program)]),
             isolate: true,
+            memory_limit: None,
             limit: None,
             visible_gpus: Vec::new(),
             requested: Vec::new(),

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use ce_model::digest::{DIRTY, Digest, ObjectId};
 use ce_model::name::ComputationName;
+use ce_model::resources::{LimitedAttempt, Resources};
 use ce_model::shared_text::SharedText;
 use ce_model::suggest::UnknownName;
 use ce_storage::records::{
@@ -54,6 +55,9 @@ pub struct Past {
     pub peak_bytes: Option<u64>,
     /// The resources that it has requested: lines of a file `resources`.
     pub resources: Box<[String]>,
+    /// The executions before it that a limit has ended.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub attempts: Box<[LimitedAttempt]>,
     /// The host that recorded it, if that is known.
     pub host: Option<SharedText>,
     /// The published execution, if no record says when it ended.
@@ -136,6 +140,7 @@ impl Past {
             cpu_seconds: own.cpu_seconds,
             peak_bytes: own.peak_bytes,
             resources: own.resources,
+            attempts: own.attempts,
             may_be_texts: may_be_texts(&record),
             inputs: record.inputs,
             texts: InputTexts::default(),
@@ -154,6 +159,7 @@ impl Past {
         let FailureRecord { computation, commit, inputs, failure, recorded, .. } = record;
         let seconds = Some(failure.seconds);
         Self {
+            attempts: failure.attempts,
             dirty: name.version().starts_with(DIRTY),
             failed: Some(failure.reason),
             ..Self::unfinished(name, &computation, &commit, inputs, seconds, recorded)
@@ -194,6 +200,7 @@ impl Past {
             cpu_seconds: None,
             peak_bytes: None,
             resources: Box::default(),
+            attempts: Box::default(),
             made: OriginalExecution {
                 at,
                 seconds,
@@ -380,6 +387,8 @@ pub struct OriginalExecution {
     pub peak_bytes: Option<u64>,
     /// The resources that it has requested: lines of a file `resources`.
     pub resources: Box<[String]>,
+    /// The executions before it that a limit has ended.
+    pub attempts: Box<[LimitedAttempt]>,
     /// Its host, if that is known.
     pub host: Option<SharedText>,
     /// Its machine, in words, if that was recorded or published.
@@ -406,6 +415,7 @@ impl OriginalExecution {
             cpu_seconds,
             peak_bytes,
             resources: execution.map(|it| it.resources.clone()).unwrap_or_default(),
+            attempts: execution.map(|it| it.attempts.clone()).unwrap_or_default(),
             host: match &taken_over {
                 Some(source) => source.host.clone(),
                 None => recorded.map(|it| it.host.clone()),
@@ -523,10 +533,12 @@ pub fn earlier<'a>(
 pub struct ResourceUsage {
     /// The name of the computation.
     pub computation: String,
-    /// The resources that they have requested: lines of a file `resources`.
+    /// The resources that they have requested, in the first attempt of each: lines of a file `resources`.
     pub resources: Box<[String]>,
     /// The number of calls.
     pub calls: usize,
+    /// The most attempts that one has taken.
+    pub attempts: usize,
     /// The most processors that one has used on average; `None` if all were too short to measure.
     pub cpus: Option<f64>,
     /// The most memory that a process of one has used, in bytes.
@@ -538,23 +550,30 @@ pub struct ResourceUsage {
 /// Compares the requested and the used resources of calls, by computation. Calls that failed or were not executed are
 /// left out.
 pub fn resource_usage(log: &[Past]) -> Vec<ResourceUsage> {
-    let mut groups: BTreeMap<(&str, &[String]), ResourceUsage> = BTreeMap::new();
+    let mut groups: BTreeMap<(&str, Box<[String]>), ResourceUsage> = BTreeMap::new();
     for past in log {
-        let Past { computation, resources, seconds, cpu_seconds, peak_bytes, .. } = past;
+        let Past { computation, resources, attempts, seconds, cpu_seconds, peak_bytes, .. } = past;
         let (Some(seconds), Some(cpu_seconds), Some(peak_bytes)) =
             (*seconds, *cpu_seconds, *peak_bytes)
         else {
             continue;
         };
-        let group = groups.entry((computation, resources)).or_insert_with(|| ResourceUsage {
-            computation: computation.clone(),
-            resources: resources.clone(),
-            calls: 0,
-            cpus: None,
-            peak_bytes: 0,
-            seconds: 0.0,
-        });
+        let resources = match &**attempts {
+            [] => resources.clone(),
+            attempts => Resources::of_lines(resources).before(attempts).lines().into(),
+        };
+        let group =
+            groups.entry((computation, resources.clone())).or_insert_with(|| ResourceUsage {
+                computation: computation.clone(),
+                resources,
+                calls: 0,
+                attempts: 0,
+                cpus: None,
+                peak_bytes: 0,
+                seconds: 0.0,
+            });
         group.calls += 1;
+        group.attempts = group.attempts.max(attempts.len() + 1);
         if seconds > 0.0 {
             let cpus = cpu_seconds / seconds;
             group.cpus = Some(group.cpus.map_or(cpus, |most| most.max(cpus)));
@@ -645,6 +664,7 @@ mod tests {
             cpu_seconds: used.map(|it| it.1),
             peak_bytes: used.map(|it| it.2),
             resources: lines.iter().map(|line| (*line).to_owned()).collect(),
+            attempts: Box::default(),
             host: None,
             published: None,
             shared: false,

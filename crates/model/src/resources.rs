@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::fmt;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -100,11 +101,36 @@ impl Resource {
 
 /// A text that is not an amount of a resource.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error, Explain)]
-#[error("{text:?} is not {}", resource.amount())]
-#[hint("write a line such as {}", resource.example())]
+#[error("{text:?} is not {}", self.amount())]
+#[hint("write a line such as {}", self.example())]
 pub struct AmountError {
     pub resource: Resource,
     pub text: String,
+}
+
+impl AmountError {
+    /// The resource, if the text was to be a range of it.
+    fn range(&self) -> Option<Resource> {
+        let has_ranges = matches!(self.resource, Resource::Memory | Resource::Time);
+        (has_ranges && self.text.contains("..")).then_some(self.resource)
+    }
+
+    /// Returns the description of what it should be, in words.
+    fn amount(&self) -> &'static str {
+        match self.range() {
+            Some(_) => "a range whose end is at least its beginning, and at most 16 times as much",
+            None => self.resource.amount(),
+        }
+    }
+
+    /// A line that is right.
+    fn example(&self) -> &'static str {
+        match self.range() {
+            Some(Resource::Time) => "time 1h..8h",
+            Some(_) => "memory 4G..32G",
+            None => self.resource.example(),
+        }
+    }
 }
 
 /// A program that starts `exec` on every task of an allocation, with its options, such as Slurm's: `srun --mpi=pmix`.
@@ -144,6 +170,74 @@ impl From<TaskLauncher> for Box<str> {
     }
 }
 
+/// How many times the beginning of a range its end may be: with twice as much each time, there are at most five attempts.
+const MOST: u32 = 16;
+
+/// The limit of an attempt that a range lets be made again with twice as much, as it is written: `memory 4G`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum AttemptLimit {
+    /// In bytes.
+    Memory(u64),
+    Time(Duration),
+}
+
+impl AttemptLimit {
+    /// A line with a range that begins there: `memory 4G..16G`.
+    pub fn range(self) -> String {
+        match self {
+            Self::Memory(bytes) => {
+                range_line(Resource::Memory, bytes, bytes.checked_mul(4), written_size)
+            }
+            Self::Time(time) => range_line(Resource::Time, time, time.checked_mul(4), written_time),
+        }
+    }
+}
+
+impl From<AttemptLimit> for String {
+    fn from(limit: AttemptLimit) -> Self {
+        limit.to_string()
+    }
+}
+
+impl fmt::Display for AttemptLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Memory(bytes) => write!(f, "memory {}", written_size(bytes)),
+            Self::Time(time) => write!(f, "time {}", written_time(time)),
+        }
+    }
+}
+
+impl TryFrom<String> for AttemptLimit {
+    type Error = AmountError;
+
+    fn try_from(line: String) -> Result<Self, AmountError> {
+        let (word, text) = line.split_once(' ').unwrap_or((&line, ""));
+        let resource = if word == "time" { Resource::Time } else { Resource::Memory };
+        let limit = match resource {
+            Resource::Time => time(text).map(Self::Time),
+            _ => bytes(text).filter(|_| word == "memory").map(Self::Memory),
+        };
+        limit.ok_or(AmountError { resource, text: line })
+    }
+}
+
+/// An execution that one of the call's limits has ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LimitedAttempt {
+    pub limit: AttemptLimit,
+    /// The end of the limit's range.
+    pub up_to: AttemptLimit,
+    /// Whether the next attempt could have no more: the range ends there, or its host has no more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub last: bool,
+    /// Its duration, in seconds.
+    pub seconds: f64,
+    /// Peak resident memory of its largest process, in bytes.
+    pub peak_bytes: u64,
+}
+
 /// The resources that a call requests. A resource that is not requested is `None`: a call takes one cpu, and the others do not
 /// matter to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -155,9 +249,15 @@ pub struct Resources {
     /// The memory in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<u64>,
+    /// The memory of the last attempt, in bytes, at least `memory`. Then `memory` is a limit, and else a reservation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_memory: Option<u64>,
     /// The time limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<Duration>,
+    /// The time limit of the last attempt, at least `time`. Without it there is one attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_time: Option<Duration>,
     /// The number of graphics processors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpus: Option<NonZeroU32>,
@@ -212,10 +312,15 @@ impl Resources {
         let number = || text.parse::<NonZeroU32>().map_err(|_| wrong());
         match resource {
             Resource::Cpus => self.cpus = Some(number()?),
-            Resource::Memory => self.memory = Some(bytes(text).ok_or_else(wrong)?),
+            Resource::Memory => {
+                let (first, last) = range(text, bytes, |first| first.saturating_mul(MOST.into()))
+                    .ok_or_else(wrong)?;
+                (self.memory, self.last_memory) = (Some(first), last);
+            }
             Resource::Time => {
-                let time = humanize::parse_duration(text).ok().filter(|time| !time.is_zero());
-                self.time = Some(time.ok_or_else(wrong)?);
+                let (first, last) =
+                    range(text, time, |first| first.saturating_mul(MOST)).ok_or_else(wrong)?;
+                (self.time, self.last_time) = (Some(first), last);
             }
             Resource::Gpus => self.gpus = Some(number()?),
             Resource::Nodes => self.nodes = Some(number()?),
@@ -231,8 +336,9 @@ impl Resources {
     pub fn lines(&self) -> Vec<String> {
         let lines = [
             number_line(Resource::Cpus, self.cpus),
-            self.memory.map(|bytes| format!("memory {}", written_size(bytes))),
-            self.time.map(|time| format!("time {}", written_time(time))),
+            self.memory
+                .map(|memory| range_line(Resource::Memory, memory, self.last_memory, written_size)),
+            self.time.map(|time| range_line(Resource::Time, time, self.last_time, written_time)),
             number_line(Resource::Gpus, self.gpus),
             number_line(Resource::Nodes, self.nodes),
             number_line(Resource::Tasks, self.tasks),
@@ -300,13 +406,64 @@ impl Resources {
         Some(resources)
     }
 
-    /// The maximum of each.
+    /// What the next attempt asks for after these, which limits have ended: twice as much, up to the end of the range and of the memory that
+    /// there is.
+    #[must_use]
+    pub fn after(mut self, attempts: &[LimitedAttempt], there: Option<u64>) -> Self {
+        for attempt in attempts {
+            match attempt.limit {
+                AttemptLimit::Memory(bytes) if let Some(last) = self.last_memory => {
+                    let most = there.map_or(last, |there| last.min(there));
+                    self.memory = self.memory.max(Some(bytes.saturating_mul(2).min(most)));
+                }
+                AttemptLimit::Time(time) if let Some(last) = self.last_time => {
+                    self.time = self.time.max(Some(time.saturating_mul(2).min(last)));
+                }
+                AttemptLimit::Memory(_) | AttemptLimit::Time(_) => {}
+            }
+        }
+        self
+    }
+
+    /// The end of the range of a limit of this kind, if it is one.
+    pub fn end_of_range(&self, limit: AttemptLimit) -> Option<AttemptLimit> {
+        match limit {
+            AttemptLimit::Memory(_) => self.last_memory.map(AttemptLimit::Memory),
+            AttemptLimit::Time(_) => self.last_time.map(AttemptLimit::Time),
+        }
+    }
+
+    /// Whether another attempt after these could have no more than the last one.
+    pub fn is_exhausted(&self, attempts: &[LimitedAttempt]) -> bool {
+        attempts.last().is_some_and(|it| it.last && self.end_of_range(it.limit) <= Some(it.up_to))
+    }
+
+    /// The same with what the first attempt asks for, before these.
+    #[must_use]
+    pub fn before(mut self, attempts: &[LimitedAttempt]) -> Self {
+        for attempt in attempts {
+            match attempt.limit {
+                AttemptLimit::Memory(bytes) => {
+                    self.memory = self.memory.map(|memory| memory.min(bytes));
+                }
+                AttemptLimit::Time(limit) => self.time = self.time.map(|time| time.min(limit)),
+            }
+        }
+        self
+    }
+
+    /// The maximum of each. A limit remains one.
     #[must_use]
     pub fn max(self, other: &Self) -> Self {
+        let (memory, time) = (self.memory.max(other.memory), self.time.max(other.time));
+        let last_memory = self.last_memory.max(other.last_memory);
+        let last_time = self.last_time.max(other.last_time);
         Self {
             cpus: self.cpus.max(other.cpus),
-            memory: self.memory.max(other.memory),
-            time: self.time.max(other.time),
+            memory,
+            last_memory: last_memory.and_then(|last| memory.map(|memory| last.max(memory))),
+            time,
+            last_time: last_time.and_then(|last| time.map(|time| last.max(time))),
             gpus: self.gpus.max(other.gpus),
             nodes: self.nodes.max(other.nodes),
             tasks: self.tasks.max(other.tasks),
@@ -319,6 +476,28 @@ impl Resources {
 /// The line that asks for a number of a resource, if one is asked for.
 fn number_line(resource: Resource, number: Option<NonZeroU32>) -> Option<String> {
     number.map(|number| format!("{} {number}", resource.word()))
+}
+
+/// The line that asks for an amount, or for a range of it.
+fn range_line<T>(resource: Resource, first: T, last: Option<T>, write: fn(T) -> String) -> String {
+    let last = last.map(|last| format!("..{}", write(last))).unwrap_or_default();
+    format!("{} {}{last}", resource.word(), write(first))
+}
+
+/// Reads an amount, or the two ends of a range. The second one is not less than the first, nor more than `most` of it.
+fn range<T: PartialOrd>(
+    text: &str,
+    read: fn(&str) -> Option<T>,
+    most: fn(&T) -> T,
+) -> Option<(T, Option<T>)> {
+    let Some((first, last)) = text.split_once("..") else { return Some((read(text)?, None)) };
+    let (first, last) = (read(first.trim_end())?, read(last.trim_start())?);
+    (first <= last && last <= most(&first)).then_some((first, Some(last)))
+}
+
+/// Reads a time that is not zero.
+fn time(text: &str) -> Option<Duration> {
+    humanize::parse_duration(text).ok().filter(|time| !time.is_zero())
 }
 
 /// Writes a time in the largest unit that divides it.
@@ -488,6 +667,13 @@ mod tests {
         for wrong in ["", "8", "G", "8g", "-8G", "1.5G", "0G", "8GB", "99999999999T"] {
             assert_eq!(memory(wrong), None, "{wrong}");
         }
+        assert_eq!(set(Resource::Memory, "1G .. 16G").unwrap().lines(), ["memory 1G..16G"]);
+        assert_eq!(set(Resource::Memory, "8G..8G").unwrap().lines(), ["memory 8G..8G"]);
+        for wrong in ["8G..4G", "1G..17G", "..4G", "4G..", "4..8G", "1G..2G..4G"] {
+            assert_eq!(memory(wrong), None, "{wrong}");
+        }
+        assert_eq!(set(Resource::Time, "30min..8h").unwrap().lines(), ["time 30m..8h"]);
+        assert_eq!(set(Resource::Time, "1h..17h"), None);
         let time = |text| set(Resource::Time, text).and_then(|it| it.time);
         assert_eq!(time("1h30min"), Some(Duration::from_secs(5400)));
         for wrong in ["", "2", "-2h", "0s", "soon"] {
@@ -534,6 +720,47 @@ mod tests {
         assert_eq!(Resources::of_class(&resources.class()), Some(resources));
     }
 
+    fn limited(limit: AttemptLimit, up_to: AttemptLimit, last: bool) -> LimitedAttempt {
+        LimitedAttempt { limit, up_to, last, seconds: 1.0, peak_bytes: 0 }
+    }
+
+    /// The numbers of the attempts, each of which a limit of memory ends.
+    fn attempts(range: &str, there: Option<u64>) -> Vec<String> {
+        let asked = set(Resource::Memory, range).unwrap();
+        let (mut ended, mut numbers) = (Vec::new(), Vec::new());
+        while !asked.is_exhausted(&ended) {
+            let now = asked.clone().after(&ended, there);
+            assert_eq!(now.clone().before(&ended), asked);
+            numbers.push(written_size(now.memory.unwrap()));
+            let limit = AttemptLimit::Memory(now.memory.unwrap());
+            let next = [&ended[..], &[limited(limit, limit, false)]].concat();
+            let last = asked.clone().after(&next, there).memory == now.memory;
+            ended.push(limited(limit, now.end_of_range(limit).unwrap(), last));
+        }
+        numbers
+    }
+
+    #[test]
+    fn each_attempt_has_twice_as_much_up_to_the_end_of_the_range_and_of_the_host() {
+        assert_eq!(attempts("1G..16G", None), ["1G", "2G", "4G", "8G", "16G"]);
+        assert_eq!(attempts("3G..16G", None), ["3G", "6G", "12G", "16G"]);
+        assert_eq!(attempts("4G..4G", None), ["4G"]);
+        assert_eq!(attempts("4G..32G", Some(11 << 30)), ["4G", "8G", "11G"]);
+        let wider = set(Resource::Memory, "4G..64G").unwrap();
+        let [limit, up_to] = [4, 32].map(|it| AttemptLimit::Memory(it << 30));
+        assert!(!wider.is_exhausted(&[limited(limit, up_to, true)]), "its range ended earlier");
+    }
+
+    #[test]
+    fn a_limit_is_read_as_it_is_written() {
+        for line in ["memory 4G", "time 90m"] {
+            assert_eq!(AttemptLimit::try_from(line.to_owned()).unwrap().to_string(), line);
+        }
+        for wrong in ["4G", "memory 1h", "time 4G", "cpus 4"] {
+            assert!(AttemptLimit::try_from(wrong.to_owned()).is_err(), "{wrong}");
+        }
+    }
+
     fn spans(class: &str) -> (bool, u32) {
         let resources = Resources::of_class(class).unwrap();
         (resources.spans(), resources.task_count().get())
@@ -557,5 +784,10 @@ mod tests {
         let both = Resources { memory: Some(1), ..one.clone() };
         assert_eq!(one.clone().max(&other), both);
         assert_eq!(other.max(&one), both);
+        let [range, wide, plain] =
+            ["2G..8G", "1G..16G", "32G"].map(|it| set(Resource::Memory, it).unwrap());
+        assert_eq!(range.clone().max(&wide).lines(), ["memory 2G..16G"]);
+        assert_eq!(range.clone().max(&plain).lines(), ["memory 32G..32G"]);
+        assert_eq!(plain.max(&range).lines(), ["memory 32G..32G"]);
     }
 }

@@ -15,6 +15,7 @@ use ce_history::{
 };
 use ce_model::digest::{Digest, ObjectId};
 use ce_model::humanize::{self, counted};
+use ce_model::resources::LimitedAttempt;
 use ce_storage::records::{CallRecord, Execution, JobRecord, Origin, Provenance, TableRecord};
 use ce_storage::{Defect, LogTail, Record, RevocationRecord, Storage};
 
@@ -468,7 +469,7 @@ fn field(out: &mut dyn Write, name: &str, value: &str) -> io::Result<()> {
 
 fn executed(execution: &Execution, out: &mut dyn Write) -> io::Result<()> {
     let Execution { start, end, user_seconds, system_seconds, peak_bytes, .. } = execution;
-    let Execution { resources, tasks, machine, .. } = execution;
+    let Execution { resources, attempts, tasks, machine, .. } = execution;
     let seconds = end.duration_since(*start).as_secs_f64();
     field(out, "when", &format!("{start:.3} to {end:.3}"))?;
     field(out, "duration", &format!("{seconds:.3} s"))?;
@@ -483,10 +484,13 @@ fn executed(execution: &Execution, out: &mut dyn Write) -> io::Result<()> {
     if let Some(machine) = machine {
         field(out, "machine", &harmless(machine))?;
     }
-    match resources.is_empty() {
-        true => Ok(()),
-        false => field(out, "asked for", &resources.join(", ")),
+    if !resources.is_empty() {
+        field(out, "asked for", &resources.join(", "))?;
     }
+    for LimitedAttempt { limit, seconds, .. } in attempts {
+        field(out, "before", &format!("ended by its limit of {limit} after {seconds:.3} s"))?;
+    }
+    Ok(())
 }
 
 fn stamp(stamp: Option<&Provenance>, out: &mut dyn Write) -> io::Result<()> {

@@ -35,6 +35,8 @@ pub struct Failures {
     unreported: BTreeMap<String, usize>,
     /// The events at points of sweeps.
     at_points: BTreeMap<PointEvent, SharedPoints>,
+    /// The calls that a limit has ended, and that have more now.
+    continued: BTreeSet<CallId>,
     /// Whether `ce shell` was named.
     has_named_shell: bool,
 }
@@ -60,12 +62,22 @@ impl Failures {
     /// Returns a message on an event that the user may want to see; `None` if it goes as it should, or if the storage fails as it
     /// was reported before.
     pub fn message(&mut self, evaluation: &Evaluation, event: &Event) -> Option<String> {
+        match event {
+            Event::Retried(call, outcome) if outcome.continues() => {
+                self.continued.insert(*call);
+            }
+            Event::Started(call, ..) if self.continued.remove(call) => return None,
+            _ => {}
+        }
         if self.is_shared(evaluation, event) {
             return None;
         }
         match event {
             Event::Started(call, _, prior) => {
                 remembered(&title(evaluation, *call), prior.as_deref()?)
+            }
+            Event::Retried(call, outcome) if outcome.continues() => {
+                Some(format!("{}: {}", title(evaluation, *call), outcome.reason()?))
             }
             Event::Retried(call, outcome) => {
                 Some(failure(evaluation, *call, outcome)? + "  trying again")
@@ -180,6 +192,7 @@ impl Failures {
 fn point_event(evaluation: &Evaluation, event: &Event) -> Option<(CallId, String)> {
     let (call, what) = match event {
         Event::Started(call, _, prior) => (call, tried_again(prior.as_deref()?)),
+        Event::Retried(call, outcome) if outcome.continues() => (call, trouble_in_words(outcome)?),
         Event::Retried(call, outcome) => {
             (call, format!("{}, and was tried again", trouble_in_words(outcome)?))
         }

@@ -53,7 +53,7 @@ pub use self::package::{CitationFormat, ReadmeFor, citation, package_json, packa
 pub use self::page::{PageDirectory, PageError, begins_as_page, page, refuse_links};
 pub use self::printer::{
     EventPrinter, OutputPaths, Silent, Tally, Totals, WorkerReport, evaluate_quietly, left_out,
-    missing_literals, paths_of_point, revoked_results, tally, totals,
+    memory_excess, missing_literals, paths_of_point, revoked_results, tally, totals,
 };
 pub use self::progress::{Bar, Progress, TICK, exchanging, terminal, while_reading};
 pub use self::status::{

@@ -190,18 +190,36 @@ pub fn suspect_json(commit: &Commit, certain: bool, out: &mut dyn Write) -> io::
 }
 
 /// The columns; each of the amounts is asked for and used.
-const HEADER: [&str; 9] =
-    ["computation", "calls", "cpus", "used", "memory", "used", "time", "used", "also asked for"];
+const HEADER: [&str; 10] = [
+    "computation",
+    "calls",
+    "attempts",
+    "cpus",
+    "used",
+    "memory",
+    "used",
+    "time",
+    "used",
+    "also asked for",
+];
+
+/// The place of the column that is shown if a call has taken several attempts.
+const ATTEMPTS: usize = 2;
 
 /// The columns that are numbers.
-const NUMBERS: [bool; 9] = [false, true, true, true, true, true, true, true, false];
+const NUMBERS: [bool; 10] = [false, true, true, true, true, true, true, true, true, false];
 
 /// Prints a header, and a line for each computation and request.
 pub fn resource_usage(usage: &[ResourceUsage], out: &mut dyn Write) -> io::Result<()> {
     let header = HEADER.map(str::to_owned).to_vec();
-    let rows: Vec<Vec<String>> =
+    let mut rows: Vec<Vec<String>> =
         std::iter::once(header).chain(usage.iter().map(usage_row)).collect();
-    for line in fitted(&rows, &NUMBERS) {
+    let mut numbers = NUMBERS.to_vec();
+    if usage.iter().all(|usage| usage.attempts <= 1) {
+        rows.iter_mut().for_each(|row| drop(row.remove(ATTEMPTS)));
+        numbers.remove(ATTEMPTS);
+    }
+    for line in fitted(&rows, &numbers) {
         writeln!(out, "{line}")?;
     }
     Ok(())
@@ -216,7 +234,8 @@ pub fn resource_usage_json(usage: &[ResourceUsage], out: &mut dyn Write) -> io::
 }
 
 fn usage_row(usage: &ResourceUsage) -> Vec<String> {
-    let ResourceUsage { computation, resources, calls, cpus, peak_bytes, seconds } = usage;
+    let ResourceUsage { computation, resources, calls, attempts, cpus, peak_bytes, seconds } =
+        usage;
     let [mut asked_cpus, mut asked_memory, mut asked_time] = ["-"; 3];
     let mut others = Vec::new();
     for line in resources.iter().rev() {
@@ -231,6 +250,7 @@ fn usage_row(usage: &ResourceUsage) -> Vec<String> {
     vec![
         computation.clone(),
         calls.to_string(),
+        attempts.to_string(),
         asked_cpus.to_owned(),
         cpus.map_or_else(|| "-".to_owned(), |cpus| format!("{cpus:.1}")),
         asked_memory.to_owned(),
@@ -255,24 +275,34 @@ mod tests {
 
     #[test]
     fn requested_and_used_resources_are_side_by_side() {
-        let usage = |computation: &str, lines: &[&str], cpus| ResourceUsage {
+        let usage = |computation: &str, lines: &[&str], cpus, attempts| ResourceUsage {
             computation: computation.to_owned(),
             resources: lines.iter().map(|line| (*line).to_owned()).collect(),
             calls: 12,
+            attempts,
             cpus,
             peak_bytes: 3 << 29,
             seconds: if cpus.is_some() { 545.2 } else { 0.0125 },
         };
         let lines = ["cpus 16", "memory 8G", "time 2h", "gpus 1", "exclusive"];
-        let mut out = Vec::new();
-        resource_usage(&[usage("align", &lines, Some(1.25)), usage("x", &[], None)], &mut out)
-            .unwrap();
+        let table = |usage: &[ResourceUsage]| {
+            let mut out = Vec::new();
+            resource_usage(usage, &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
         assert_eq!(
-            String::from_utf8(out).unwrap(),
+            table(&[usage("align", &lines, Some(1.25), 1), usage("x", &[], None, 1)]),
             "\
 computation  calls  cpus  used  memory     used  time     used  also asked for
 align           12    16   1.2      8G  1.5 GiB    2h    9m 5s  gpus 1, exclusive
 x               12     -     -       -  1.5 GiB     -  12.5 ms
+"
+        );
+        assert_eq!(
+            table(&[usage("align", &["memory 4G..32G"], None, 3)]),
+            "\
+computation  calls  attempts  cpus  used   memory     used  time     used  also asked for
+align           12         3     -     -  4G..32G  1.5 GiB     -  12.5 ms
 "
         );
     }

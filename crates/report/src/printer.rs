@@ -18,9 +18,9 @@ use super::failures::remembered_points;
 use super::terminal::without_controls;
 use super::{Failures, Progress, Reporter, TICK, harmless, say};
 use ce_evaluate::session::{Observer, Progression, Session};
-use ce_evaluate::{Evaluation, Event, How, WorkerEvent};
+use ce_evaluate::{Evaluation, Event, How, MemoryExcess, WorkerEvent};
 use ce_model::exit::{Error, Exit};
-use ce_model::humanize::counted;
+use ce_model::humanize::{counted, size};
 use ce_model::plan::CallId;
 use ce_model::sweep::{SweepPoint, point_title};
 use ce_storage::records::{FailedCall, FailureFacts, OutputSource, Provenance, Ticket, TicketEnd};
@@ -496,6 +496,15 @@ impl fmt::Display for Totals {
         write!(f, "{}{calls}", if *at_least { "at least " } else { "" })?;
         if tables.calls == 0 { Ok(()) } else { write!(f, "; {}", tables.of_tables()) }
     }
+}
+
+/// Returns a line for each computation that has used more memory than it had reserved.
+pub fn memory_excess(evaluation: &Evaluation) -> Vec<String> {
+    let excess = evaluation.memory_excess().into_iter();
+    let lines = excess.map(|(computation, MemoryExcess { reserved, used })| {
+        format!("{computation} used {} of {} reserved", size(used), size(reserved))
+    });
+    lines.collect()
 }
 
 /// The greatest number of results that are named.

@@ -20,6 +20,7 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
+pub(crate) use self::owners::is_root;
 use crate::lab::Lab;
 use crate::needs;
 

@@ -17,7 +17,7 @@ use crate::needs::{self, ROOT};
 use crate::program::through;
 
 /// Whether this is root, who may mount. Else the test is skipped.
-pub(super) fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     let mut probe = Command::new("unshare");
     let is_root = rustix::process::getuid().is_root()
         && probe.args(["-m", "true"]).status().is_ok_and(|status| status.success());

@@ -3,6 +3,7 @@
 mod amounts;
 mod exclusive;
 mod hosts;
+mod limits;
 mod points;
 
 use std::collections::BTreeMap;

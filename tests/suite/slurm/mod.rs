@@ -192,11 +192,9 @@ fn all_resources_are_requested() {
         cpus: NonZeroU32::new(3),
         memory: Some(64 << 20),
         time: Some(Duration::from_secs(1)),
-        gpus: None,
         nodes: one,
         tasks: NonZeroU32::new(2),
-        launcher: None,
-        exclusive: false,
+        ..Resources::default()
     };
     let request = WorkerRequest { resources: all, ..request(1) };
     let script = "echo $SLURM_CPUS_PER_TASK $SLURM_NTASKS $SLURM_JOB_NUM_NODES $SLURM_MEM_PER_NODE";

@@ -44,7 +44,7 @@ impl Lab {
 
     /// Lets a worker that does not isolate execute the calls of a run with these options.
     #[track_caller]
-    fn ce_run_on_worker(&self, options: &[&str]) -> Ran<'_> {
+    pub(crate) fn ce_run_on_worker(&self, options: &[&str]) -> Ran<'_> {
         let worker = self.serve(&["--no-isolate"]);
         worker.wait_until_it_catches(Signal::TERM);
         let ran = self.ce_run(&[QUEUED, options].concat());

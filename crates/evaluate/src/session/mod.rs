@@ -366,7 +366,7 @@ impl Session {
         let exports = &Exports::new(&self.storage, &self.trees);
         let policy = &Policy { timeout: self.policy.timeout, ..Policy::default() };
         let (executor, queue) = (&*execution.executor, self.queue.as_deref());
-        let settings = ExecutionSettings { executor, exports, policy, asks: false, queue };
+        let settings = ExecutionSettings { executor, exports, policy, leads: false, queue };
         Audit { storage: &self.storage, settings, calls, budget }.run(ended, &|| {
             if let Some(notice) = self.notice() {
                 (self.frontend.notify)(&notice);
@@ -448,7 +448,7 @@ impl Session {
                     executor,
                     exports,
                     policy,
-                    asks: true,
+                    leads: true,
                     queue,
                 });
                 Evaluator { evaluation, execution, observe }.evaluate(jobs)

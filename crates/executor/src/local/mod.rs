@@ -7,7 +7,10 @@
 //! The thread that submits an invocation waits for its process. Handing it to a thread of the executor
 //! would wake two threads for each call, one of them after the process has ended.
 
+mod control_groups;
 mod host_resources;
+mod limits;
+mod memory_use;
 mod process_groups;
 
 pub use self::process_groups::GRACE;
@@ -34,7 +37,8 @@ use rustix::process::{
 use wait4::Wait4;
 
 use self::host_resources::{Gpus, HostLock};
-use self::process_groups::{Groups, Orphans, TimeLimit, signal};
+use self::limits::{Limiter, Limits, MetLimit};
+use self::process_groups::{Groups, Orphans, signal};
 use crate::executor::{
     Completion, Ended, ExecuteError, Executor, Failed, HostTurn, Isolation, Offer, Reach,
     SUSPENDED, Status, TaskStatuses, TurnRequest, Usage, is_within_call, nesting_variable,
@@ -58,6 +62,7 @@ pub struct Local {
     requires_isolation: bool,
     attempts: StartAttempts,
     groups: Groups,
+    limiter: Limiter,
     orphans: Orphans,
     host: Arc<HostLock>,
     gpus: Arc<Gpus>,
@@ -79,6 +84,7 @@ impl Local {
             requires_isolation: false,
             attempts: StartAttempts::with_patience(PATIENCE / haste()),
             groups: Groups::default(),
+            limiter: Limiter::default(),
             orphans: Orphans::default(),
             host: Arc::default(),
             gpus: Arc::default(),
@@ -127,12 +133,13 @@ impl Local {
     }
 
     fn execute(&self, invocation: &Invocation) -> Result<Ended, ExecuteError> {
-        let Self { groups, orphans, attempts, .. } = self;
+        let Self { groups, limiter, orphans, attempts, .. } = self;
         if groups.is_cancelled() {
             return Err(ExecuteError::Interrupted);
         }
         let start = Timestamp::now();
         let refused = |reason: &str| Err(ExecuteError::Refused(reason.to_owned()));
+        let processes = Processes { groups, limiter, orphans, attempts };
         let over = match (&invocation.span, &self.allocation) {
             (Some(span), _) if invocation.isolate && span.launcher.is_none() => {
                 return refused("it is to be isolated, and starts tasks itself");
@@ -142,16 +149,15 @@ impl Local {
             }
             (Some(_), None) => return refused("it asks for an allocation, and there is none"),
             (Some(span), Some(allocation)) => {
-                let processes = Processes { groups, orphans, attempts };
                 execute_spanning(processes, allocation, span, invocation)
             }
             (None, _) if !invocation.isolate => {
                 let hides_allocation = self.allocation.is_some();
                 let starter = Starter { hides_allocation, ..Starter::default() };
-                execute_unsandboxed(Processes { groups, orphans, attempts }, invocation, &starter)
+                execute_unsandboxed(processes, invocation, &starter)
             }
             (None, _) => match self.isolating_sandbox() {
-                Some(sandbox) => execute_sandboxed(groups, attempts, sandbox, invocation),
+                Some(sandbox) => execute_sandboxed(processes, sandbox, invocation),
                 None => return refused("it is to be isolated, which is not possible here"),
             },
         };
@@ -161,7 +167,7 @@ impl Local {
                 let has_network =
                     invocation.span.is_some() && over.isolation == Isolation::Namespaces;
                 over.passed_on = has_network || reaches_others(&invocation.access, over.isolation);
-                over.ended(start, invocation.limit)
+                over.ended(start)
             }
             Err(error) => Ended::Lost(error.loss().ok_or(error)?),
         };
@@ -217,7 +223,11 @@ impl Executor for Local {
     }
 
     fn notice(&self) -> Option<String> {
-        self.attempts.notice().or_else(|| self.host.notice()).or_else(|| self.gpus.notice())
+        self.attempts
+            .notice()
+            .or_else(|| self.limiter.notice())
+            .or_else(|| self.host.notice())
+            .or_else(|| self.gpus.notice())
     }
 
     fn isolates(&self) -> bool {
@@ -287,6 +297,8 @@ pub(super) struct Starter {
 struct Processes<'a> {
     /// The groups that run.
     groups: &'a Groups,
+    /// The limits of executions.
+    limiter: &'a Limiter,
     /// The processes that are left behind.
     orphans: &'a Orphans,
     /// The attempts to start others.
@@ -299,7 +311,7 @@ fn execute_unsandboxed(
     invocation: &Invocation,
     starter: &Starter,
 ) -> Result<FinishedProcess, ExecuteError> {
-    let Processes { groups, orphans, attempts } = processes;
+    let Processes { groups, limiter, orphans, attempts } = processes;
     if let Some(label) = invocation.access.root().filter(|_| starter.sandbox.is_none()) {
         let reason = format!("its root is the input {}, and it is not isolated", label.name);
         return Err(ExecuteError::Refused(reason));
@@ -311,14 +323,14 @@ fn execute_unsandboxed(
         source,
         lacking: Vec::new(),
     };
-    let (limit, child) = attempts.retry(&is_cancelled, ExecuteError::met_limit, || {
-        let limit = invocation.limit.map(TimeLimit::new).transpose().map_err(failed)?;
+    let (mut limits, child) = attempts.retry(&is_cancelled, ExecuteError::met_limit, || {
+        let limits = limiter.prepare(invocation).map_err(failed)?;
         let mut command = command(invocation, starter)?;
         check_inputs(invocation)?;
-        Ok((limit, spawn(&mut command).map_err(failed)?))
+        Ok((limits, spawn(&mut command).map_err(failed)?))
     })?;
     let _running = attempts.running();
-    let ended = wait(groups, orphans, child, limit);
+    let ended = wait(groups, orphans, child, &mut limits);
     let over = ended.map_err(|source| {
         let program = invocation.program_words();
         ExecuteError::Wait { program, source }
@@ -341,7 +353,8 @@ fn run_command(
         source,
         lacking: Vec::new(),
     })?;
-    wait(groups, orphans, child, None).map_err(|source| ExecuteError::Wait { program, source })
+    wait(groups, orphans, child, &mut Limits::default())
+        .map_err(|source| ExecuteError::Wait { program, source })
 }
 
 /// Waits for the end of a child and of its group.
@@ -349,10 +362,10 @@ fn wait(
     groups: &Groups,
     orphans: &Orphans,
     child: Child,
-    limit: Option<TimeLimit>,
+    limits: &mut Limits,
 ) -> io::Result<FinishedProcess> {
     let pid = Pid::from_child(&child);
-    let (waited, late) = groups.wait(pid, limit, || wait_for(pid));
+    let (waited, met) = groups.wait(pid, || limits.during(pid, pid, || wait_for(pid)));
     let killed = waited?.and_then(|status| status.terminating_signal());
     let never_executed = killed == Some(Signal::KILL.as_raw()) && never_executed(pid);
     // It is still a zombie, so its number, also the number of its group, is not reused.
@@ -362,7 +375,7 @@ fn wait(
     Ok(FinishedProcess {
         code: used.status.code(),
         signal: used.status.signal(),
-        late,
+        met: limits.met_by_memory().or(met),
         user: used.rusage.utime,
         system: used.rusage.stime,
         peak: used.rusage.maxrss,
@@ -530,28 +543,29 @@ impl FailedAttempt {
 
 /// Executes, and waits until nothing of the execution runs any more.
 fn execute_sandboxed(
-    groups: &Groups,
-    attempts: &StartAttempts,
+    processes: Processes<'_>,
     sandbox: &Sandbox,
     invocation: &Invocation,
 ) -> Result<FinishedProcess, ExecuteError> {
+    let Processes { groups, limiter, attempts, .. } = processes;
     let broken = |error: SandboxError| match groups.is_cancelled() {
         true => ExecuteError::Interrupted,
         false => ExecuteError::Isolate(error),
     };
     let is_cancelled = || groups.is_cancelled();
     let attempt = || {
-        let limit = invocation.limit.map(TimeLimit::new).transpose();
-        let limit = limit.map_err(|error| FailedAttempt::Passing(SandboxError::Lost(error)))?;
-        Ok((limit, begin(sandbox, invocation, &broken)?))
+        let limits = limiter.prepare(invocation);
+        let limits = limits.map_err(|error| FailedAttempt::Passing(SandboxError::Lost(error)))?;
+        Ok((limits, begin(sandbox, invocation, &broken)?))
     };
     let begun = attempts.retry(&is_cancelled, FailedAttempt::passing, attempt);
-    let (limit, (spec, mut launcher, leader)) = begun.map_err(|failed| match failed {
+    let (mut limits, (spec, mut launcher, leader)) = begun.map_err(|failed| match failed {
         FailedAttempt::Passing(error) => broken(error.into_lost()),
         FailedAttempt::Over(error) => error,
     })?;
     let _running = attempts.running();
-    let (waited, late) = groups.wait(leader, limit, || launcher.wait());
+    let root = launcher.process();
+    let (waited, met) = groups.wait(leader, || limits.during(leader, root, || launcher.wait()));
     let ended = waited.map_err(broken)?;
     // Its launcher has not reaped it yet.
     let never_executed = ended == -Signal::KILL.as_raw() && never_executed(leader);
@@ -562,7 +576,7 @@ fn execute_sandboxed(
     Ok(FinishedProcess {
         code,
         signal: (ended < 0).then_some(-ended),
-        late,
+        met: limits.met_by_memory().or(met),
         user: used.user,
         system: used.system,
         peak: used.peak,
@@ -697,8 +711,8 @@ pub(super) struct FinishedProcess {
     pub(super) code: Option<i32>,
     /// The signal that ended it.
     pub(super) signal: Option<i32>,
-    /// It took longer than its limit.
-    pub(super) late: bool,
+    /// The limit that has ended it.
+    pub(super) met: Option<MetLimit>,
     pub(super) user: Duration,
     pub(super) system: Duration,
     /// In bytes.
@@ -718,7 +732,7 @@ pub(super) struct FinishedProcess {
 impl FinishedProcess {
     /// A signal that asks programs to end and that ended it, although this program has not sent it.
     fn foreign_signal(&self) -> Option<i32> {
-        self.signal.filter(|signal| !self.late && ASKING.contains(signal))
+        self.signal.filter(|signal| self.met.is_none() && ASKING.contains(signal))
     }
 
     /// The exit status or signal.
@@ -729,33 +743,35 @@ impl FinishedProcess {
         }
     }
 
-    /// The end of the execution, by its start and its time limit.
-    pub(super) fn ended(self, start: Timestamp, limit: Option<Duration>) -> Ended {
+    /// The end of the execution, by its start.
+    pub(super) fn ended(self, start: Timestamp) -> Ended {
         let is_launched = !self.tasks.0.is_empty();
         if !is_launched && let Some(signal) = self.foreign_signal() {
             let status = Status::Killed(signal);
             return Ended::Lost(format!("{status}, which compeval had not sent"));
         }
-        if self.never_executed && !self.late {
+        if self.never_executed && self.met.is_none() {
             return Ended::Lost(format!("{} before it was started", self.status()));
         }
         let own = match self.tasks.failure() {
             _ if !is_launched => self.status(),
             None if self.tasks.are_done() => Status::Exited(0),
             // A launcher that was killed leaves tasks which may fail for that reason.
-            Some(status) if self.late || self.signal.is_none() => status,
-            _ if self.late => self.status(),
+            Some(status) if self.met.is_some() || self.signal.is_none() => status,
+            _ if self.met.is_some() => self.status(),
             _ => {
                 let how = self.launcher_error.clone().unwrap_or_else(|| self.status().to_string());
                 return Ended::Lost(format!("its launcher failed: {how}"));
             }
         };
-        let status = match (own, limit) {
+        let status = match (own, self.met) {
+            // It may have gone on without a part that was ended.
+            (_, Some(MetLimit::Memory(limit))) => Some(Status::OutOfMemory(limit)),
             (Status::Exited(0), _) => None,
-            (_, Some(limit)) if self.late => {
+            (_, Some(MetLimit::Time(limit))) => {
                 Some(Status::TimedOut(self.signal.unwrap_or(15), limit))
             }
-            (status, _) => Some(status),
+            (status, None) => Some(status),
         };
         let Self { user, system, peak, left_behind, passed_on, isolation, lacking, tasks, .. } =
             self;
@@ -792,11 +808,11 @@ mod tests {
 
     #[test]
     fn a_timeout_before_exec_is_a_failure_but_a_foreign_kill_is_not() {
-        let ended = |late: bool| {
+        let ended = |met| {
             let over = FinishedProcess {
                 code: None,
                 signal: Some(9),
-                late,
+                met,
                 user: Duration::ZERO,
                 system: Duration::ZERO,
                 peak: 0,
@@ -808,10 +824,13 @@ mod tests {
                 tasks: TaskStatuses::default(),
                 launcher_error: None,
             };
-            over.ended(Timestamp::now(), Some(Duration::from_secs(1)))
+            over.ended(Timestamp::now())
         };
-        assert!(matches!(ended(true), Ended::Failed(Failed { status: Status::TimedOut(..), .. })));
-        assert!(matches!(ended(false), Ended::Lost(_)));
+        assert!(matches!(
+            ended(Some(MetLimit::Time(Duration::from_secs(1)))),
+            Ended::Failed(Failed { status: Status::TimedOut(..), .. })
+        ));
+        assert!(matches!(ended(None), Ended::Lost(_)));
     }
 
     #[test]

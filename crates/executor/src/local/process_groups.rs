@@ -9,9 +9,8 @@ use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{
@@ -61,14 +60,8 @@ impl Groups {
         self.lock().killed
     }
 
-    /// Waits for the end of a process group, which may be asked to end meanwhile. Returns whether
-    /// it exceeded its time limit.
-    pub(super) fn wait<T>(
-        &self,
-        leader: Pid,
-        limit: Option<TimeLimit>,
-        wait: impl FnOnce() -> T,
-    ) -> (T, bool) {
+    /// Waits for the end of a process group, which may be asked to end meanwhile.
+    pub(super) fn wait<T>(&self, leader: Pid, wait: impl FnOnce() -> T) -> T {
         {
             let mut running = self.lock();
             running.leaders.insert(leader);
@@ -76,12 +69,9 @@ impl Groups {
                 ask_to_end(leader);
             }
         }
-        let (waited, late) = match limit {
-            None => (wait(), false),
-            Some(limit) => limit.during(leader, wait),
-        };
+        let waited = wait();
         self.lock().leaders.remove(&leader);
-        (waited, late)
+        waited
     }
 
     fn lock(&self) -> MutexGuard<'_, LiveGroups> {
@@ -89,54 +79,14 @@ impl Groups {
     }
 }
 
-/// A thread that ends a process group after a time. It is there before the group: where no thread can be started, nothing is executed.
-#[derive(Debug)]
-pub(super) struct TimeLimit {
-    /// Takes the leader of the group, and is closed at its end.
-    group: Sender<Pid>,
-    /// Returns whether the group took longer.
-    watch: JoinHandle<bool>,
-}
-
-impl TimeLimit {
-    /// Prepares to end a group this time after it has begun.
-    pub(super) fn new(limit: Duration) -> io::Result<Self> {
-        let (group, leader) = channel();
-        let watch = move || leader.recv().is_ok_and(|group| has_run_out(group, limit, &leader));
-        let watch = thread::Builder::new().name("time limit".to_owned()).spawn(watch)?;
-        Ok(Self { group, watch })
-    }
-
-    /// Waits for a group that has just begun. Returns whether it took longer.
-    fn during<T>(self, leader: Pid, wait: impl FnOnce() -> T) -> (T, bool) {
-        // The thread takes it.
-        let _taken = self.group.send(leader);
-        let waited = wait();
-        drop(self.group);
-        (waited, self.watch.join().unwrap_or(false))
-    }
-}
-
-/// Ends a group if it takes longer than this. Returns whether it did.
-fn has_run_out(group: Pid, limit: Duration, ended: &Receiver<Pid>) -> bool {
-    let is_late = ended.recv_timeout(limit) == Err(RecvTimeoutError::Timeout);
-    if is_late {
-        ask_to_end(group);
-        if ended.recv_timeout(GRACE) == Err(RecvTimeoutError::Timeout) {
-            kill(group);
-        }
-    }
-    is_late
-}
-
-fn ask_to_end(group: Pid) {
+pub(super) fn ask_to_end(group: Pid) {
     signal(group, Signal::TERM);
     // One that is stopped cannot end.
     signal(group, Signal::CONT);
 }
 
 /// Ends a group, and its leader, who may have left it.
-fn kill(leader: Pid) {
+pub(super) fn kill(leader: Pid) {
     signal(leader, Signal::KILL);
     let _gone = kill_process(leader, Signal::KILL);
 }

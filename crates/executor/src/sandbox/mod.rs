@@ -400,6 +400,11 @@ impl Launcher {
         }
     }
 
+    /// The process of the launcher, which all processes of an execution descend from.
+    pub(crate) fn process(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
     /// Waits until `exec` has ended; returns how: an exit status, or minus a signal.
     pub(crate) fn wait(&mut self) -> Result<i32, SandboxError> {
         match self.reply()? {

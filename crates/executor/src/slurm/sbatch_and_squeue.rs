@@ -119,9 +119,9 @@ pub(super) fn arguments(submission: &Submission<'_>, settings: &SlurmSettings) -
     options.into_iter().chain(further).map(OsString::from).chain(paths).collect()
 }
 
-/// The options that ask for resources. The cluster decides about fields that are `None`.
+/// The options that ask for resources. The cluster decides about fields that are `None`; it has no options for the others.
 fn resource_options(resources: &Resources) -> Vec<String> {
-    let Resources { cpus, memory, gpus, nodes, tasks, exclusive, launcher: _, time: _ } = resources;
+    let Resources { cpus, memory, gpus, nodes, tasks, exclusive, .. } = resources;
     let numbers = [("nodes", nodes), ("ntasks", tasks), ("cpus-per-task", cpus), ("gpus", gpus)];
     let numbers = numbers.into_iter().filter_map(|(name, number)| Some((name, (*number)?)));
     let mut options: Vec<_> = numbers.map(|(name, number)| format!("--{name}={number}")).collect();
@@ -311,8 +311,8 @@ mod tests {
             gpus: number,
             nodes: number,
             tasks: number,
-            launcher: None,
             exclusive: true,
+            ..Resources::default()
         };
         let asked = resource_options(&all).join(" ");
         assert_eq!(asked, "--nodes=4 --ntasks=4 --cpus-per-task=4 --gpus=4 --mem=2M --exclusive");

@@ -733,6 +733,7 @@ mod tests {
             isolation: NOT_ISOLATED.into(),
             access: Box::default(),
             resources: Box::default(),
+            attempts: Box::default(),
             host_kind: None,
             machine: None,
             start: Timestamp::now(),

@@ -8,6 +8,7 @@ use super::{Format, NOT_ISOLATED, Provenance, at_most_100};
 use ce_model::digest::{Digest, ObjectId};
 use ce_model::exit::{Exit, Explain};
 use ce_model::name::ComputationName;
+use ce_model::resources::LimitedAttempt;
 
 /// The facts about a failure, wherever it happened: in answers of workers, in audits, and between processes and their
 /// users.
@@ -27,6 +28,9 @@ pub struct FailureFacts {
     /// Whether the same would happen again.
     #[serde(skip)]
     pub recurs: bool,
+    /// Whether a limit has ended it, and the next attempt has more.
+    #[serde(skip)]
+    pub continues: bool,
     /// Whether the storage is to blame, rather than the computation.
     #[serde(skip)]
     pub of_storage: bool,
@@ -43,6 +47,7 @@ impl FailureFacts {
             hint: error.hint(),
             log: None,
             recurs: false,
+            continues: false,
             of_storage: error.exit() == Exit::Storage,
         }
     }
@@ -75,6 +80,8 @@ struct AnsweredFailure {
     #[serde(skip)]
     log: Option<String>,
     recurs: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    continues: bool,
     #[serde(rename = "storage")]
     of_storage: bool,
 }
@@ -109,6 +116,9 @@ pub struct Failure {
     /// no status.
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     pub tasks: Box<[Option<u8>]>,
+    /// The executions that a limit has ended, up to this one, which may have ended in another way.
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    pub attempts: Box<[LimitedAttempt]>,
     /// The duration, in seconds.
     pub seconds: f64,
 }
@@ -151,6 +161,7 @@ mod tests {
             hint: None,
             log: Some("failed/c_x/1/2".to_owned()),
             recurs: true,
+            continues: false,
             of_storage: false,
         }
     }

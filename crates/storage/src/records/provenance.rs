@@ -8,6 +8,7 @@ use std::{fmt, fs};
 
 use ce_model::humanize::{counted, size};
 use ce_model::name::StorageName;
+use ce_model::resources::LimitedAttempt;
 use ce_model::shared_text::SharedText;
 use jiff::Timestamp;
 use serde::de::{Error as _, Unexpected};
@@ -70,6 +71,9 @@ pub struct Execution {
     /// The resources that it has requested: lines of a file `resources`.
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     pub resources: Box<[String]>,
+    /// The executions before it that a limit has ended.
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    pub attempts: Box<[LimitedAttempt]>,
     /// The kind of its host; `None` if that is not known: it was suspended, a launcher has started it, or an earlier program has
     /// recorded it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -237,6 +237,11 @@ fn a_line_of_resources_is_one_amount() {
              try: write a line such as cpus 4",
         ),
         (
+            "memory 1G..17G",
+            "workflow/resources:1: \"1G..17G\" is not a range whose end is at least its beginning, and at most 16 times as much\n\
+             try: write a line such as memory 4G..32G",
+        ),
+        (
             "memory 8",
             "workflow/resources:1: \"8\" is not a size with its unit K, M, G or T\n\
              try: write a line such as memory 8G",

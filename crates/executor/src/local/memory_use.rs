@@ -1,0 +1,162 @@
+//! The memory that the processes of an execution use, as the kernel's files about processes have it.
+//!
+//! The sum of what is resident counts pages that processes share once for each. It is cheap, and only a sum above the limit leads to
+//! the question that is not: how much that is if shared pages are divided. Pages of files do not count: the kernel
+//! takes them back when memory is short.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{StatFs, statfs};
+use rustix::param::page_size;
+use rustix::process::Pid;
+
+/// The shortest time between two exact sums.
+const EXACT: Duration = Duration::from_secs(5);
+
+/// The kernel's number of the file system in memory.
+const TMPFS: u64 = 0x0102_1994;
+
+/// The memory of one execution.
+#[derive(Debug)]
+pub(super) struct MemoryUse {
+    /// In bytes.
+    limit: u64,
+    leader: Pid,
+    root: Pid,
+    /// Its working directory.
+    work: PathBuf,
+    /// When it was last summed exactly.
+    summed: Option<Instant>,
+}
+
+impl MemoryUse {
+    /// The memory of the processes below `root`, in which `leader` leads the execution, and of files in the directory `work`.
+    pub(super) const fn new(limit: u64, leader: Pid, root: Pid, work: PathBuf) -> Self {
+        Self { limit, leader, root, work, summed: None }
+    }
+
+    /// The memory that it may have, in bytes.
+    pub(super) const fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// Whether it is more than the limit.
+    pub(super) fn is_too_much(&mut self) -> bool {
+        let mut all = processes(self.root);
+        if self.root == self.leader {
+            all.push(self.leader);
+        }
+        let resident: u64 = all.iter().map(|process| Resident::of(*process).all).sum();
+        // Without a root of its own, it has the directory of the host.
+        let shm = format!("/proc/{}/root/dev/shm", self.leader.as_raw_nonzero());
+        let shm = if self.root == self.leader { 0 } else { used_in_memory(Path::new(&shm)) };
+        let files = files_in_memory(&self.work);
+        if resident + shm + files <= self.limit
+            || self.summed.is_some_and(|it| it.elapsed() < EXACT)
+        {
+            return false;
+        }
+        self.summed = Some(Instant::now());
+        let (mut own, mut shared) = (0, 0);
+        for process in all {
+            let share = Share::of(process);
+            own += share.own;
+            shared += share.shared;
+        }
+        // Files in /dev/shm that processes map are in both.
+        own + shm.max(shared) + files > self.limit
+    }
+}
+
+/// The descendants of a process.
+pub(super) fn processes(root: Pid) -> Vec<Pid> {
+    let mut found = vec![root];
+    let mut at = 0;
+    while let Some(process) = found.get(at) {
+        let threads = fs::read_dir(format!("/proc/{}/task", process.as_raw_nonzero()));
+        for thread in threads.into_iter().flatten().flatten() {
+            let children = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+            let children = children.split_whitespace().filter_map(|it| it.parse().ok());
+            found.extend(children.filter_map(Pid::from_raw));
+        }
+        at += 1;
+    }
+    found.remove(0);
+    found
+}
+
+/// The memory of a process, in bytes. Nothing, if it has ended.
+#[derive(Default)]
+struct Resident {
+    all: u64,
+    /// Pages of files, and of memory that is shared on purpose.
+    shared: u64,
+}
+
+impl Resident {
+    fn of(process: Pid) -> Self {
+        let text = fs::read_to_string(format!("/proc/{}/statm", process.as_raw_nonzero()));
+        let text = text.unwrap_or_default();
+        let mut pages = text.split(' ').skip(1).map(|it| it.parse().unwrap_or(0));
+        let mut bytes = || pages.next().unwrap_or(0) * page_size() as u64;
+        Self { all: bytes(), shared: bytes() }
+    }
+}
+
+/// The share of a process in the memory of all: a page that several have counts in parts.
+struct Share {
+    /// Pages that belong to no file.
+    own: u64,
+    /// Pages of files in memory.
+    shared: u64,
+}
+
+impl Share {
+    fn of(process: Pid) -> Self {
+        let text = fs::read_to_string(format!("/proc/{}/smaps_rollup", process.as_raw_nonzero()));
+        let text = text.unwrap_or_default();
+        let bytes = |name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+            let number: u64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
+            Some(number * 1024)
+        };
+        match (bytes("Pss_Anon:"), bytes("Pss_Shmem:")) {
+            (Some(own), Some(shared)) => Self { own, shared },
+            // An older kernel, or a process that hides its memory.
+            _ => {
+                let Resident { all, shared } = Resident::of(process);
+                Self { own: bytes("Pss:").unwrap_or(all.saturating_sub(shared)), shared: 0 }
+            }
+        }
+    }
+}
+
+/// The memory that a file system in memory uses, in bytes. Nothing, if it is not one.
+fn used_in_memory(directory: &Path) -> u64 {
+    in_memory(directory).map_or(0, |it| (it.f_blocks - it.f_bfree) * it.f_bsize as u64)
+}
+
+/// The memory that files below a directory use, in bytes. Nothing, if its file system is not in memory.
+fn files_in_memory(directory: &Path) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    if in_memory(directory).is_none() {
+        return 0;
+    }
+    let (mut bytes, mut waiting) = (0, vec![directory.to_owned()]);
+    while let Some(directory) = waiting.pop() {
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+            let Ok(about) = entry.metadata() else { continue };
+            bytes += about.blocks() * 512;
+            if about.is_dir() {
+                waiting.push(entry.path());
+            }
+        }
+    }
+    bytes
+}
+
+fn in_memory(directory: &Path) -> Option<StatFs> {
+    statfs(directory).ok().filter(|it| it.f_type as u64 == TMPFS)
+}
