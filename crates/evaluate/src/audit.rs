@@ -400,6 +400,7 @@ fn audited(end: TicketEnd) -> AuditedEnd {
         TicketEnd::Failed(failed) => return AuditedEnd::NotAudited(failed.failure),
         TicketEnd::Refused(why) => why,
         TicketEnd::Lost(how) => how,
+        TicketEnd::OutOfMemory => "it used more memory than its worker had".to_owned(),
         TicketEnd::OutOfTime(_) => "it did not end within the time of its worker".to_owned(),
         TicketEnd::Published(_) | TicketEnd::Suspended(_) => {
             "its worker is of a version that audits nothing".to_owned()

@@ -458,7 +458,8 @@ impl Evaluation {
     pub(super) fn note_memory(&self, computation: &Computation, asked: &Resources, used: u64) {
         let Some(reserved) = asked.memory.filter(|reserved| used > *reserved) else { return };
         let mut excess = self.excess.lock().unwrap_or_else(PoisonError::into_inner);
-        let most = excess.entry(computation.name.clone()).or_insert(MemoryExcess { reserved, used });
+        let most =
+            excess.entry(computation.name.clone()).or_insert(MemoryExcess { reserved, used });
         if used > most.used {
             *most = MemoryExcess { reserved, used };
         }

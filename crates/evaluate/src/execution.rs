@@ -23,11 +23,13 @@ use super::{
     Absence, CallError, CallFailure, Evaluator, Event, LimitedExecution, Outcome, Unfinished,
     WorkerQueue,
 };
-use ce_executor::{CallProgram, Ended, ExecuteError, Failed, HostTurn, Status, TurnRequest};
+use ce_executor::{
+    CallProgram, Ended, ExecuteError, Failed, HostTurn, Isolation, Status, TurnRequest,
+};
 use ce_model::plan::CallId;
 use ce_model::resources::{AttemptLimit, LimitedAttempt, Resources};
 use ce_model::task::LIBRARY;
-use ce_storage::records::{Failure, OutputSource, SuspensionState, TicketEnd};
+use ce_storage::records::{Failure, OutputSource, SuspensionState, Ticket, TicketEnd};
 use ce_storage::{
     Call, Deviation, Precedence, PublishError, ResultName, Sealed, Stage, Stored, Survey,
 };
@@ -415,7 +417,7 @@ impl<'e, 'a> CallRunner<'e, 'a> {
         if error.is_storage() {
             return Outcome::failed(name, error);
         }
-        let error = self.by_limit(begun, error);
+        let error = self.by_limit(&begun.resources, error);
         // The stage is emptied afterwards.
         let hint = hint::hint(&stage, scene, &error);
         match stage.fail(begun.call(), &name, recorded_failure(&error, &begun.attempts)) {
@@ -428,9 +430,8 @@ impl<'e, 'a> CallRunner<'e, 'a> {
     }
 
     /// The error of an execution says so if a limit has ended it that is the beginning of a range.
-    fn by_limit(&self, begun: &BegunCall<'_>, error: CallError) -> CallError {
+    fn by_limit(&self, resources: &Resources, error: CallError) -> CallError {
         let CallError::Ended(failed) = error else { return error };
-        let resources = &begun.resources;
         let limit = match failed.status {
             Status::OutOfMemory(bytes) => AttemptLimit::Memory(bytes),
             // And not that of the run.
@@ -438,7 +439,7 @@ impl<'e, 'a> CallRunner<'e, 'a> {
             _ => return CallError::Ended(failed),
         };
         let Some(up_to) = resources.end_of_range(limit) else { return CallError::Ended(failed) };
-        let (seconds, peak_bytes) = (failed.usage.seconds(), failed.usage.peak);
+        let (seconds, peak_bytes) = (Some(failed.usage.seconds()), Some(failed.usage.peak));
         let mut attempt = LimitedAttempt { limit, up_to, last: false, seconds, peak_bytes };
         let next = self.after(resources.clone(), std::slice::from_ref(&attempt));
         attempt.last = next == *resources;
@@ -575,6 +576,29 @@ impl<'e, 'a> CallRunner<'e, 'a> {
         }
     }
 
+    /// Records the failure of a call whose worker was ended, since it used more memory than it had.
+    fn out_of_memory(&self, queued: &QueuedCall) -> Outcome {
+        let (name, storage) = (&queued.name, self.launcher.storage);
+        let Ticket { resources, values, outputs, isolated, .. } = &queued.ticket;
+        let isolation = if *isolated { Isolation::Namespaces } else { Isolation::None };
+        let failed = Failed::out_of_memory(resources.memory.unwrap_or_default(), isolation);
+        let mut error = self.by_limit(resources, CallError::Ended(Box::new(failed)));
+        if let CallError::Limited(limited) = &mut error {
+            (limited.attempt.seconds, limited.attempt.peak_bytes) = (None, None);
+        }
+        let inputs: Vec<_> = values.iter().map(|it| it.value.digest).collect();
+        let call = Call { version: queued.ticket.version(), inputs: &inputs, outputs };
+        let prior = storage.attempts().prior(name, None).and_then(|prior| prior.failure);
+        let attempts = prior.map(|record| record.failure.attempts).unwrap_or_default();
+        let stage = Stage::new(storage, 0);
+        let failed =
+            stage.and_then(|stage| stage.fail(call, name, recorded_failure(&error, &attempts)));
+        match failed {
+            Ok(_) => Outcome::failed(name.clone(), error),
+            Err(error) => Outcome::failed(name.clone(), error),
+        }
+    }
+
     /// Continues with a call that a worker has answered.
     pub(super) fn conclude_at_worker(
         &self,
@@ -592,12 +616,18 @@ impl<'e, 'a> CallRunner<'e, 'a> {
         };
         let is_executed = match &end {
             TicketEnd::Published(call) => call.source == OutputSource::Executed,
-            end => matches!(end, TicketEnd::Failed(_) | TicketEnd::OutOfTime(_)),
+            end => matches!(
+                end,
+                TicketEnd::Failed(_) | TicketEnd::OutOfTime(_) | TicketEnd::OutOfMemory
+            ),
         };
         if is_executed {
             self.report_begun(&mut queued);
         }
-        let outcome = ticket::outcome(storage, &queued.name, end);
+        let outcome = match end {
+            TicketEnd::OutOfMemory => self.out_of_memory(&queued),
+            end => ticket::outcome(storage, &queued.name, end),
+        };
         storage.calls().note_published(&queued.name);
         if let Some(suspended) = outcome.suspended() {
             return self.suspended_calls().wait(queued.id, queued.name, suspended.clone());

@@ -221,6 +221,10 @@ pub(super) fn outcome(storage: &Storage, name: &ResultName, end: TicketEnd) -> O
             let error = Box::new(CallError::AtWorker(failure));
             Outcome::Absent(name, Absence::Failed(CallFailure { error, log, hint }))
         }
+        TicketEnd::OutOfMemory => {
+            let how = "its worker used more memory than it had".to_owned();
+            Outcome::Absent(name.clone(), Absence::Unfinished(Unfinished::Lost(how)))
+        }
         TicketEnd::OutOfTime(out) => {
             Outcome::failed(name.clone(), CallError::OutOfTime(out.seconds))
         }

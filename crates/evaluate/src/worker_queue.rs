@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::mem;
 use std::path::Path;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -53,9 +53,14 @@ struct QueueWatch {
     rules: TicketRules,
     /// The run starts workers itself, which may take any time.
     expects_workers: bool,
+    /// Answers whether a worker has ended since it used more memory than it had, if a scheduler has started the workers.
+    ran_out_of_memory: OnceLock<MemoryVerdict>,
     state: Mutex<QueueState>,
     changed: Condvar,
 }
+
+/// An answer about a worker that has ended.
+type MemoryVerdict = Box<dyn Fn(&WorkerRecord) -> bool + Send + Sync>;
 
 #[derive(Default)]
 struct QueueState {
@@ -82,13 +87,26 @@ impl WorkerQueue {
         expects_workers: bool,
     ) -> Result<Self, EvaluateError> {
         storage.runs().queue().open()?;
-        let (state, changed) = Default::default();
-        let shared =
-            Arc::new(QueueWatch { storage, key, executor, rules, expects_workers, state, changed });
+        let (ran_out_of_memory, state, changed) = Default::default();
+        let shared = Arc::new(QueueWatch {
+            storage,
+            key,
+            executor,
+            rules,
+            expects_workers,
+            ran_out_of_memory,
+            state,
+            changed,
+        });
         let watching = Arc::clone(&shared);
         let thread =
             thread::Builder::new().name("queue".to_owned()).spawn(move || watching.watch());
         Ok(Self { shared, thread: Some(thread.map_err(EvaluateError::Threads)?) })
+    }
+
+    /// Lets somebody be asked whether a worker has ended since it used more memory than it had.
+    pub(super) fn ask_of_memory(&self, verdict: MemoryVerdict) {
+        let _asked = self.shared.ran_out_of_memory.set(verdict);
     }
 
     /// Returns the rules of this run for the workers that execute its calls.
@@ -313,10 +331,31 @@ impl QueueWatch {
         }
     }
 
+    /// Whether a dead worker has ended since it used more memory than it had, and the call of its ticket has a limit.
+    fn ran_out_of_memory(&self, claim: &Claim) -> bool {
+        let state = self.lock();
+        let open = state.tickets.get(&claim.ticket);
+        let is_limited = open.is_some_and(|open| open.ticket.resources.last_memory.is_some());
+        drop(state);
+        is_limited
+            && self.ran_out_of_memory.get().is_some_and(|verdict| {
+                self.storage.runs().worker(&claim.worker).is_some_and(|worker| verdict(&worker))
+            })
+    }
+
     /// Gives the ticket of a dead worker to another one, unless too many have died of it.
     fn requeue_ticket_of_dead(&self, claim: &Claim) {
+        let ran_out_of_memory = self.ran_out_of_memory(claim);
         drop(self.storage.runs().queue().drop_claim(claim));
         let mut state = self.lock();
+        if ran_out_of_memory {
+            let open = state.tickets.remove(&claim.ticket);
+            drop(state);
+            if let Some(open) = open {
+                (open.watcher.ended)(Some(TicketEnd::OutOfMemory));
+            }
+            return;
+        }
         let Some(open) = state.tickets.get_mut(&claim.ticket) else { return };
         // The call that killed the worker is unknown: each of its calls is executed alone from now on.
         open.deaths += u32::from(open.ticket.resources.exclusive);

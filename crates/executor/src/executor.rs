@@ -303,6 +303,12 @@ impl Failed {
     pub fn over_time(limit: Duration, usage: Usage) -> Self {
         Self { status: Status::TimedOut(Signal::KILL.as_raw(), limit), usage, lacking: Vec::new() }
     }
+
+    /// The failure of an execution that was ended with its worker, since that used more memory than this. Its times are not known.
+    pub fn out_of_memory(limit: u64, isolation: Isolation) -> Self {
+        let usage = Usage { isolation, ..Usage::since(Timestamp::now()) };
+        Self { status: Status::OutOfMemory(limit), usage, lacking: Vec::new() }
+    }
 }
 
 impl fmt::Display for Failed {

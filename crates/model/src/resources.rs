@@ -232,10 +232,12 @@ pub struct LimitedAttempt {
     /// Whether the next attempt could have no more: the range ends there, or its host has no more.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub last: bool,
-    /// Its duration, in seconds.
-    pub seconds: f64,
-    /// Peak resident memory of its largest process, in bytes.
-    pub peak_bytes: u64,
+    /// Its duration, in seconds. `None` if it was ended with its worker.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
+    /// Peak resident memory of its largest process, in bytes. `None` if it was ended with its worker.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_bytes: Option<u64>,
 }
 
 /// The resources that a call requests. A resource that is not requested is `None`: a call takes one cpu, and the others do not
@@ -721,7 +723,7 @@ mod tests {
     }
 
     fn limited(limit: AttemptLimit, up_to: AttemptLimit, last: bool) -> LimitedAttempt {
-        LimitedAttempt { limit, up_to, last, seconds: 1.0, peak_bytes: 0 }
+        LimitedAttempt { limit, up_to, last, seconds: None, peak_bytes: None }
     }
 
     /// The numbers of the attempts, each of which a limit of memory ends.

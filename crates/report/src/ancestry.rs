@@ -488,7 +488,8 @@ fn executed(execution: &Execution, out: &mut dyn Write) -> io::Result<()> {
         field(out, "asked for", &resources.join(", "))?;
     }
     for LimitedAttempt { limit, seconds, .. } in attempts {
-        field(out, "before", &format!("ended by its limit of {limit} after {seconds:.3} s"))?;
+        let after = seconds.map(|seconds| format!(" after {seconds:.3} s")).unwrap_or_default();
+        field(out, "before", &format!("ended by its limit of {limit}{after}"))?;
     }
     Ok(())
 }

@@ -292,7 +292,7 @@ impl WorkerReport {
                     say(format_args!("{}: refused: {why}", title(ticket)));
                 }
                 TicketEnd::Suspended(call) => say(format_args!("{call}: suspended")),
-                TicketEnd::OutOfTime(_) => {
+                TicketEnd::OutOfMemory | TicketEnd::OutOfTime(_) => {
                     say(format_args!("{}: the time of the worker is over", title(ticket)));
                 }
                 TicketEnd::Lost(how) => {

@@ -85,6 +85,20 @@ fn a_call_has_twice_the_memory_until_that_suffices() {
     }
 }
 
+#[test]
+fn files_in_memory_count() {
+    if !isolation::is_possible() || !isolation::is_root() {
+        return;
+    }
+    for has_groups in [true, false] {
+        let script = r#"head -c 40000000 /dev/zero > /dev/shm/file; [ "$CE_MEMORY" -ge 67108864 ] || sleep 600; echo > $out_y"#;
+        let lab = lab("memory 16M..64M", script).isolated().commit();
+        let mut run = if has_groups { lab.evaluation(&[]) } else { without_groups(&lab, &[]) };
+        lab.finish(&mut run).exit(0);
+        assert_eq!(attempts(&lab), ["memory 16M", "memory 32M"]);
+    }
+}
+
 /// The parent goes on without its child, and ends as if nothing had happened.
 #[test]
 fn nothing_is_published_of_a_call_whose_child_was_ended() {
@@ -122,7 +136,8 @@ fn a_failure_is_a_row_only_at_the_end_of_the_range() {
     let ran = lab.ce_run(&[]).exit(0).says("it used more than its 8.0 MiB of memory; the next");
     ran.says("failed: it used more than its 16.0 MiB of memory\n");
     assert!(lab.output().contains("failed"), "{}", lab.output());
-    let ran = lab.ce_run(&[]).exit(0).says("failed before: it used more than its 16.0 MiB of memory");
+    let ran =
+        lab.ce_run(&[]).exit(0).says("failed before: it used more than its 16.0 MiB of memory");
     assert!(!ran.stderr.contains("the next attempt"), "{}", ran.stderr);
     // The range is no part of the call. With a greater end there is another attempt.
     let lab = lab.file("resources", "call memory 8M..32M\n").commit_again();

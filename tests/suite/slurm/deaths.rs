@@ -162,6 +162,34 @@ fn the_call_of_a_killed_worker_is_executed_again() {
     assert_eq!(called, 2, "{stderr}");
 }
 
+/// Nothing limits the memory of this cluster: its answers are changed.
+#[test]
+fn a_call_whose_worker_was_ended_for_its_memory_gets_a_worker_with_more() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let lab = one_call(MEET).file("resources", "call memory 16M..64M\n").commit_again();
+    fs::create_dir(lab.path("bin")).unwrap();
+    lab.program(
+        "squeue",
+        "/usr/bin/squeue \"$@\" | sed -E 's/[|](FAILED|CANCELLED|NODE_FAIL)[|]/|OUT_OF_MEMORY|/'",
+    );
+    let (mut run, fifo, never) = lab.holding_on(cluster);
+    let path = std::env::var("PATH").unwrap();
+    let run = Running::start(run.env("PATH", format!("{}:{path}", lab.path("bin").display())));
+    assert_eq!(fifo.line(), "here");
+    lab.kill_worker();
+    drop(never);
+    let ran = Ran::new(&lab, run.output()).exit(0).called(vec!["call"; 2]);
+    ran.says(
+        "call (TASK): it used more than its 16.0 MiB of memory; the next attempt has memory 32M\n",
+    );
+    let record =
+        lab.storage().into_iter().find(|it| it.starts_with("c_call/") && it.contains("/record/"));
+    let record = lab.stored(&record.unwrap());
+    assert!(record.contains(r#""limit": "memory 16M""#), "{record}");
+    assert!(record.contains("memory 32M..64M"), "{record}");
+    lab.is_left_alone_by(cluster);
+}
+
 #[test]
 fn a_worker_that_is_cut_off_with_its_node_does_no_harm() {
     let Some(cluster) = Cluster::start(2) else { return };

@@ -92,7 +92,7 @@ fn workers_run_and_slurm_reports_their_end() {
         assert_eq!(job.description(), state);
         assert!(job.node.is_some());
         let task = ArrayTask { token: request.token.clone(), index };
-        assert_eq!(slurm.why(&task).as_deref(), Some(state));
+        assert_eq!(slurm.end_of(&task).as_deref(), state.split(' ').next());
         let log = fs::read_to_string(Submission::log(&logs, &task)).unwrap();
         let words: Vec<&str> = log.split_whitespace().collect();
         assert_eq!(words[..2], [request.token.as_str(), &index.to_string()], "{log}");
@@ -100,7 +100,7 @@ fn workers_run_and_slurm_reports_their_end() {
     }
     let stranger = ArrayTask { token: JobToken::random().unwrap(), index: 1 };
     assert_eq!(slurm.jobs(std::slice::from_ref(&stranger.token)).unwrap(), []);
-    assert_eq!(slurm.why(&stranger), None);
+    assert_eq!(slurm.end_of(&stranger), None);
 }
 
 #[test]
@@ -138,8 +138,7 @@ fn cancelling_leaves_nothing_pending() {
     let cancelled = jobs(&slurm, &later, is_in(JobState::Ended));
     assert!(cancelled.iter().all(|job| job.word == "CANCELLED"), "{cancelled:?}");
     let task = ArrayTask { token: later.token.clone(), index: 4 };
-    let why = "CANCELLED (BeginTime): somebody cancelled it";
-    assert_eq!(slurm.why(&task).as_deref(), Some(why));
+    assert_eq!(slurm.end_of(&task).as_deref(), Some("CANCELLED"));
     assert!(
         slurm.jobs(std::slice::from_ref(&now.token)).unwrap().iter().all(is_in(JobState::Running))
     );

@@ -82,6 +82,11 @@ impl ScheduledWorkers {
         let pool = WorkerPool::new(kind, scheduler.settings());
         let program = worker_program()?;
         let shared = Arc::new(SharedScheduler { scheduler, notices: Mutex::default() });
+        let asked = Arc::clone(&shared);
+        queue.ask_of_memory(Box::new(move |worker| {
+            let task = worker.task.as_ref().and_then(|task| task.parse().ok());
+            task.is_some_and(|task| asked.scheduler.ran_out_of_memory(&task))
+        }));
         let (open, closed) = channel();
         let driver = WorkerDriver {
             storage: Arc::clone(storage),

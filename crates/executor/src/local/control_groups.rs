@@ -90,11 +90,7 @@ impl ControlGroups {
 
 /// A group for one execution. It is removed when it is dropped; its processes must have ended.
 #[derive(Debug)]
-pub(super) struct ControlGroup {
-    directory: GroupDirectory,
-    /// Its memory, in bytes.
-    limit: u64,
-}
+pub(super) struct ControlGroup(GroupDirectory);
 
 impl ControlGroup {
     fn make(place: &GroupDirectory, limit: u64) -> io::Result<Self> {
@@ -103,37 +99,32 @@ impl ControlGroup {
         let path = place.path.join(format!("{PREFIX}{}-{number}", process::id()));
         fs::create_dir(&path)?;
         let directory = GroupDirectory { path, version: place.version };
-        let group = Self { directory, limit };
-        let GroupDirectory { path, version } = &group.directory;
+        let group = Self(directory);
+        let GroupDirectory { path, version } = &group.0;
         fs::write(path.join(version.limit()), limit.to_string())?;
         for (file, value) in version.settings() {
             let value = value.map_or_else(|| limit.to_string(), str::to_owned);
             let _older_kernel = fs::write(path.join(file), value);
         }
         // Without a count it would not be known what the limit has ended.
-        group.directory.kills().map(|_| group).ok_or_else(|| io::ErrorKind::Unsupported.into())
-    }
-
-    /// Its memory, in bytes.
-    pub(super) const fn limit(&self) -> u64 {
-        self.limit
+        group.0.kills().map(|_| group).ok_or_else(|| io::ErrorKind::Unsupported.into())
     }
 
     /// Adds a process. What it starts from now on belongs to the group, too.
     pub(super) fn add(&self, process: Pid) -> io::Result<()> {
-        fs::write(self.directory.path.join("cgroup.procs"), process.as_raw_nonzero().to_string())
+        fs::write(self.0.path.join("cgroup.procs"), process.as_raw_nonzero().to_string())
     }
 
     /// Whether the kernel has ended a process of it for want of memory.
     pub(super) fn has_run_out(&self) -> bool {
-        self.directory.kills().is_some_and(|kills| kills > 0)
+        self.0.kills().is_some_and(|kills| kills > 0)
     }
 }
 
 impl Drop for ControlGroup {
     fn drop(&mut self) {
         for _ in 0..MOMENT {
-            match fs::remove_dir(&self.directory.path) {
+            match fs::remove_dir(&self.0.path) {
                 // A killed process takes a moment to go.
                 Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
                     thread::sleep(Duration::from_millis(1));

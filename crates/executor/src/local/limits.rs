@@ -1,8 +1,8 @@
 //! The limits of executions: how long one may take, and how much memory its processes may have together. What meets a limit is
 //! ended.
 //!
-//! Memory is limited by a control group where one can be made. Elsewhere a thread looks at the processes, but not beside
-//! an exclusive execution, which it would disturb.
+//! The kernel limits the memory of a control group, where one can be made. A thread looks at the processes, too, but not beside an exclusive
+//! execution, which it would disturb.
 
 use std::io;
 use std::path::PathBuf;
@@ -97,21 +97,17 @@ impl Limits {
             self.group = None;
         }
         let Some(LimitWatch { begun, thread }) = self.watch.take() else { return (wait(), None) };
-        let memory = self.memory.filter(|_| self.is_watched);
-        let memory = memory.map(|bytes| match self.group.take() {
-            Some(group) => WatchedMemory::Group(group),
-            None => {
-                WatchedMemory::Processes(MemoryUse::new(bytes, leader, root, self.work.clone()))
-            }
+        let memory = self.memory.filter(|_| self.is_watched).map(|limit| WatchedMemory {
+            // What it has used before it was in its group does not count there.
+            processes: MemoryUse::new(limit, leader, root, self.work.clone()),
+            group: self.group.take(),
         });
         // The thread takes it.
         let _taken = begun.send((leader, memory));
         let waited = wait();
         drop(begun);
         let (met, memory) = thread.join().unwrap_or_default();
-        if let Some(WatchedMemory::Group(group)) = memory {
-            self.group = Some(group);
-        }
+        self.group = self.group.take().or_else(|| memory?.group);
         (waited, met)
     }
 
@@ -138,25 +134,15 @@ fn add_all(group: &ControlGroup, leader: Pid) -> io::Result<()> {
 
 /// The memory of an execution, as it is watched.
 #[derive(Debug)]
-enum WatchedMemory {
-    /// The kernel limits it.
-    Group(ControlGroup),
-    Processes(MemoryUse),
+struct WatchedMemory {
+    processes: MemoryUse,
+    group: Option<ControlGroup>,
 }
 
 impl WatchedMemory {
-    const fn limit(&self) -> u64 {
-        match self {
-            Self::Group(group) => group.limit(),
-            Self::Processes(used) => used.limit(),
-        }
-    }
-
+    /// Whether it is more than the limit, or the kernel has ended a process for that reason.
     fn is_too_much(&mut self) -> bool {
-        match self {
-            Self::Group(group) => group.has_run_out(),
-            Self::Processes(used) => used.is_too_much(),
-        }
+        self.group.as_ref().is_some_and(ControlGroup::has_run_out) || self.processes.is_too_much()
     }
 }
 
@@ -204,7 +190,7 @@ fn watch(
             && memory.is_too_much()
         {
             kill(group);
-            return Some(MetLimit::Memory(memory.limit()));
+            return Some(MetLimit::Memory(memory.processes.limit()));
         }
         if let Some(time) = time.filter(|time| began.elapsed() >= *time) {
             ask_to_end(group);

@@ -160,3 +160,21 @@ fn files_in_memory(directory: &Path) -> u64 {
 fn in_memory(directory: &Path) -> Option<StatFs> {
     statfs(directory).ok().filter(|it| it.f_type as u64 == TMPFS)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_count_only_if_they_are_in_memory() {
+        let Ok(memory) = tempfile::tempdir_in("/dev/shm") else { return };
+        if in_memory(memory.path()).is_none() {
+            return;
+        }
+        fs::create_dir(memory.path().join("below")).unwrap();
+        fs::write(memory.path().join("below/file"), vec![1; 1 << 20]).unwrap();
+        let bytes = files_in_memory(memory.path());
+        assert!((1 << 20..2 << 20).contains(&bytes), "{bytes}");
+        assert_eq!(files_in_memory(Path::new("/proc/self")), 0);
+    }
+}

@@ -19,7 +19,7 @@ use super::worker_jobs::word;
 use super::{
     ArrayTask, BatchScheduler, CancelScope, JobState, JobToken, ScheduledJob, SchedulerError,
     SchedulerKind, Setting, SettingProblem, SettingsError, Submission, SubmitFailure,
-    WorkerSettings, read_line, read_settings, wrong_setting,
+    WorkerSettings, memory_of_worker, read_line, read_settings, wrong_setting,
 };
 use crate::executor::Reach;
 use ce_files::state::{StateError, keep, own_directory, remove_left};
@@ -362,7 +362,9 @@ impl BatchScheduler for CommandScheduler {
             "name" => Some(token.to_string()),
             "log" => log.to_str().map(word),
             "cpus" => Some(resources.cpus.map_or(1, Into::into).to_string()),
-            "memory" => resources.memory.map(|bytes| bytes.div_ceil(MEBIBYTE).to_string()),
+            "memory" => {
+                memory_of_worker(resources).map(|bytes| bytes.div_ceil(MEBIBYTE).to_string())
+            }
             "gpus" => Some(resources.gpus.map_or(0, Into::into).to_string()),
             "minutes" => Some((limit / 60).to_string()),
             "seconds" => Some(limit.to_string()),

@@ -79,6 +79,11 @@ pub trait BatchScheduler: Send + Sync {
     /// Fails if there is no answer, or it is not understood: then nothing is known.
     fn jobs(&self, tokens: &[JobToken]) -> Result<Vec<ScheduledJob>, SchedulerError>;
 
+    /// Whether a worker has ended since it used more memory than its job had, as far as the scheduler says so.
+    fn ran_out_of_memory(&self, _: &ArrayTask) -> bool {
+        false
+    }
+
     /// Cancels the jobs with a name. There need not be any.
     ///
     /// # Errors
@@ -253,6 +258,15 @@ impl WorkerSettings {
         let least = asked.unwrap_or_default().max(self.walltime).min(YEAR);
         in_minutes(least)
     }
+}
+
+/// The memory of a worker beside that of a call whose memory is limited: the limit of the call comes first.
+const OWN_MEMORY: u64 = 128 << 20;
+
+/// The memory of a worker for calls with these resources, in bytes.
+pub(crate) fn memory_of_worker(resources: &Resources) -> Option<u64> {
+    let own = if resources.last_memory.is_some() { OWN_MEMORY } else { 0 };
+    resources.memory.map(|bytes| bytes.saturating_add(own))
 }
 
 /// The next whole number of minutes.

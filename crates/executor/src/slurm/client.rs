@@ -9,7 +9,7 @@ use std::{env, error, io};
 use ce_model::exit::Explain;
 
 use super::SlurmSettings;
-use super::sbatch_and_squeue::{FORMAT, RunJob, arguments, meaning, read_accounting, read_jobs};
+use super::sbatch_and_squeue::{FORMAT, RunJob, arguments, read_accounting, read_jobs};
 use crate::executor::Reach;
 use crate::scheduler::{
     ArrayTask, BatchScheduler, CancelScope, Client, CommandFailure, JobAnswer, JobState, JobToken,
@@ -103,24 +103,21 @@ impl Slurm {
         self.run("scancel", arguments.into_iter().map(OsString::from).collect(), b"").map(drop)
     }
 
-    /// Returns how a worker ended, in words, or `None` if Slurm does not say so. It is a second opinion: Slurm may show a job as
+    /// Returns Slurm's word for the end of a worker, or `None` if Slurm does not say so. It is a second opinion: Slurm may show a job as
     /// running minutes after its end, and accounting may be wrong for a while.
-    pub fn why(&self, task: &ArrayTask) -> Option<String> {
+    pub fn end_of(&self, task: &ArrayTask) -> Option<String> {
         let jobs = self.jobs(std::slice::from_ref(&task.token)).unwrap_or_default();
-        let (word, description) = match JobAnswer::new(&jobs).find_job(&task.token, task.index) {
-            Some(job) if job.state == JobState::Ended => (job.word.clone(), job.description()),
-            Some(_) => return None,
+        match JobAnswer::new(&jobs).find_job(&task.token, task.index) {
+            Some(job) if job.state == JobState::Ended => Some(job.word.clone()),
+            Some(_) => None,
             // Slurm itself forgets after some minutes.
             None => {
                 let name = format!("--name={}", task.token);
                 let plain = ["-nPX", "--starttime=now-30days", "--format=JobID,State"];
                 let arguments = plain.into_iter().map(OsString::from).chain([name.into()]);
-                let text = self.run("sacct", arguments.collect(), b"").ok()?;
-                let word = read_accounting(&text, task)?;
-                (word.clone(), word)
+                read_accounting(&self.run("sacct", arguments.collect(), b"").ok()?, task)
             }
-        };
-        Some(meaning(&word).map_or(description.clone(), |it| format!("{description}: {it}")))
+        }
     }
 
     /// Returns the id by which programs of Slurm know the job with this number, and no other one: `12_3` if it is an
@@ -254,6 +251,10 @@ impl BatchScheduler for SlurmScheduler {
 
     fn jobs(&self, tokens: &[JobToken]) -> Result<Vec<ScheduledJob>, SchedulerError> {
         Ok(self.slurm.jobs(tokens)?)
+    }
+
+    fn ran_out_of_memory(&self, task: &ArrayTask) -> bool {
+        self.slurm.end_of(task).is_some_and(|word| word == "OUT_OF_MEMORY")
     }
 
     fn cancel(&self, token: &JobToken, scope: CancelScope) -> Result<(), SchedulerError> {
@@ -492,7 +493,7 @@ mod tests {
         let token = JobToken::random().unwrap();
         let error = slurm.jobs(std::slice::from_ref(&token)).unwrap_err();
         assert_eq!(error.to_string(), "squeue cannot be started");
-        assert_eq!(slurm.why(&ArrayTask { token, index: 1 }), None);
+        assert_eq!(slurm.end_of(&ArrayTask { token, index: 1 }), None);
         assert_eq!(slurm.jobs(&[]).unwrap(), [], "nothing is asked for nothing");
     }
 

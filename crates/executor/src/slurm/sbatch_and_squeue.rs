@@ -10,7 +10,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::SlurmSettings;
-use crate::scheduler::{ArrayTask, JobState, JobToken, ScheduledJob, Submission, WARNING, script};
+use crate::scheduler::{
+    ArrayTask, JobState, JobToken, ScheduledJob, Submission, WARNING, memory_of_worker, script,
+};
 use ce_model::resources::Resources;
 
 /// The fields of a line of squeue: job, name, state, nodes, reason. Only the last one may hold any text.
@@ -66,19 +68,6 @@ pub(super) fn read_accounting(text: &str, task: &ArrayTask) -> Option<String> {
     (state_of(word) == JobState::Ended).then(|| word.to_owned())
 }
 
-/// Returns the meaning of a state for a worker that had it, and advice.
-pub(super) fn meaning(word: &str) -> Option<&'static str> {
-    Some(match word {
-        "OUT_OF_MEMORY" => "it took more memory than it had; ask for more `memory`",
-        "TIMEOUT" => "its time was over; ask for more `time`",
-        "NODE_FAIL" | "BOOT_FAIL" => "its node failed",
-        "PREEMPTED" => "a more important job took its place",
-        "CANCELLED" | "REVOKED" => "somebody cancelled it",
-        "DEADLINE" => "it could not end before its deadline",
-        _ => return None,
-    })
-}
-
 /// The unit of sbatch's `--mem`.
 const MEBIBYTE: u64 = 1 << 20;
 
@@ -121,11 +110,11 @@ pub(super) fn arguments(submission: &Submission<'_>, settings: &SlurmSettings) -
 
 /// The options that ask for resources. The cluster decides about fields that are `None`; it has no options for the others.
 fn resource_options(resources: &Resources) -> Vec<String> {
-    let Resources { cpus, memory, gpus, nodes, tasks, exclusive, .. } = resources;
+    let Resources { cpus, gpus, nodes, tasks, exclusive, .. } = resources;
     let numbers = [("nodes", nodes), ("ntasks", tasks), ("cpus-per-task", cpus), ("gpus", gpus)];
     let numbers = numbers.into_iter().filter_map(|(name, number)| Some((name, (*number)?)));
     let mut options: Vec<_> = numbers.map(|(name, number)| format!("--{name}={number}")).collect();
-    match memory {
+    match memory_of_worker(resources) {
         Some(bytes) => options.push(format!("--mem={}M", bytes.div_ceil(MEBIBYTE))),
         // A job that has a host alone may use its memory: 0 is all of it.
         None if *exclusive => options.push("--mem=0".to_owned()),
@@ -316,6 +305,9 @@ mod tests {
         };
         let asked = resource_options(&all).join(" ");
         assert_eq!(asked, "--nodes=4 --ntasks=4 --cpus-per-task=4 --gpus=4 --mem=2M --exclusive");
+        let limited =
+            Resources { memory: Some(MEBIBYTE), last_memory: Some(MEBIBYTE), ..<_>::default() };
+        assert_eq!(resource_options(&limited), ["--mem=129M"]);
         let options = options_of(&request(all), &settings);
         assert!(options.contains(&"--time=125".into()), "{options:?}");
         let alone = Resources { exclusive: true, ..Resources::default() };

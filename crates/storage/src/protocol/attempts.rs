@@ -179,8 +179,9 @@ impl Stage<'_> {
             recorded: Provenance::now(),
         };
         storage.records().put(&name.record_in(FAILED), &record)?;
-        // Another commit uses a failure only if it is isolated and has an exit status.
-        if record.failure.exit_status.is_some() && record.is_isolated() {
+        // Another commit uses a failure only if it is isolated, for its exit status or its attempts.
+        let Failure { exit_status, ref attempts, .. } = record.failure;
+        if (exit_status.is_some() || !attempts.is_empty()) && record.is_isolated() {
             storage.equivalents().note_version(call.version, name);
         }
         Ok(log)

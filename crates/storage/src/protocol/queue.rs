@@ -218,6 +218,11 @@ impl<'a> Runs<'a> {
         Ok(workers)
     }
 
+    /// The record of a worker, which may have ended; `None` if it is not there any more.
+    pub fn worker(&self, worker: &WorkerName) -> Option<WorkerRecord> {
+        self.read_small(&worker.0.worker_record()).ok().flatten()
+    }
+
     /// Whether a worker is alive, as far as this host knows.
     pub fn is_alive(&self, worker: &WorkerName) -> bool {
         self.lives(&worker.0)

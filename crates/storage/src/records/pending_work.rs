@@ -122,6 +122,8 @@ pub enum TicketEnd {
     Lost(String),
     /// The time of the worker was over before the call had ended.
     OutOfTime(OutOfTime),
+    /// Its worker was ended by a scheduler, since it used more memory than it had. No worker answers so: the run finds out.
+    OutOfMemory,
     /// It was executed to be compared with its result.
     Audited(Box<AuditReport>),
 }
