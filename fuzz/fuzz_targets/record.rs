@@ -103,6 +103,7 @@ fn evaluate(storage: &Storage) -> Result<(), StorageError> {
                 argv: Arguments::default(),
                 isolation: "none".into(),
                 access: Box::default(),
+                attempts: Box::default(),
                 resources: Box::default(),
                 host_kind: None,
                 machine: None,
