@@ -11,7 +11,7 @@ use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use super::derived_values::DerivedValues;
 use super::{Absence, CallError, CallFailure, How, Outcome, Unavailable, Unsatisfiable};
-use ce_executor::Offer;
+use ce_executor::{Offer, own_peak_memory};
 use ce_files::manifest::Manifest;
 use ce_git::SourceRepositories;
 use ce_model::digest::Digest;
@@ -455,11 +455,14 @@ impl Evaluation {
     }
 
     /// Notes the memory that an execution has used, if that is more than it had reserved.
-    pub(super) fn note_memory(&self, computation: &Computation, asked: &Resources, used: u64) {
+    pub(super) fn note_memory(&self, computation: &ComputationName, asked: &Resources, used: u64) {
         let Some(reserved) = asked.memory.filter(|reserved| used > *reserved) else { return };
+        // The peak of a small program is that of the process that has started it.
+        if used <= own_peak_memory() {
+            return;
+        }
         let mut excess = self.excess.lock().unwrap_or_else(PoisonError::into_inner);
-        let most =
-            excess.entry(computation.name.clone()).or_insert(MemoryExcess { reserved, used });
+        let most = excess.entry(computation.clone()).or_insert(MemoryExcess { reserved, used });
         if used > most.used {
             *most = MemoryExcess { reserved, used };
         }

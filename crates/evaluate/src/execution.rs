@@ -31,7 +31,8 @@ use ce_model::resources::{AttemptLimit, LimitedAttempt, Resources};
 use ce_model::task::LIBRARY;
 use ce_storage::records::{Failure, OutputSource, SuspensionState, Ticket, TicketEnd};
 use ce_storage::{
-    Call, Deviation, Precedence, PublishError, ResultName, Sealed, Stage, Stored, Survey,
+    Call, Deviation, Entry, Precedence, PublishError, Record, ResultName, Sealed, Stage, Stored,
+    Survey,
 };
 
 /// Executes the calls of an evaluation.
@@ -363,7 +364,7 @@ impl<'e, 'a> CallRunner<'e, 'a> {
                 execution.resources = begun.resources.lines().into();
                 execution.attempts.clone_from(&begun.attempts);
                 self.evaluator.evaluation.note_memory(
-                    begun.computation,
+                    &begun.computation.name,
                     &begun.resources,
                     usage.peak,
                 );
@@ -576,6 +577,21 @@ impl<'e, 'a> CallRunner<'e, 'a> {
         }
     }
 
+    /// Notes the memory that a call has used at a worker, if it had reserved any.
+    fn note_memory_at_worker(&self, ticket: &Ticket, name: &ResultName) {
+        let Ticket { computation, resources, .. } = ticket;
+        if resources.memory.is_none() {
+            return;
+        }
+        let entry = Entry::Call(name.clone());
+        let record = self.launcher.storage.records().read_fitting(&entry).ok().flatten();
+        // What tasks have used is not known.
+        let Some(Record::Call(record)) = record else { return };
+        let execution = record.execution().filter(|it| it.tasks.is_empty());
+        let peak = execution.map_or(0, |execution| execution.peak_bytes);
+        self.evaluator.evaluation.note_memory(computation, resources, peak);
+    }
+
     /// Records the failure of a call whose worker was ended, since it used more memory than it had.
     fn out_of_memory(&self, queued: &QueuedCall) -> Outcome {
         let (name, storage) = (&queued.name, self.launcher.storage);
@@ -629,6 +645,9 @@ impl<'e, 'a> CallRunner<'e, 'a> {
             end => ticket::outcome(storage, &queued.name, end),
         };
         storage.calls().note_published(&queued.name);
+        if let Outcome::Present(outputs, OutputSource::Executed) = &outcome {
+            self.note_memory_at_worker(&queued.ticket, &outputs.name);
+        }
         if let Some(suspended) = outcome.suspended() {
             return self.suspended_calls().wait(queued.id, queued.name, suspended.clone());
         }

@@ -209,7 +209,7 @@ fn nothing_is_watched_beside_an_exclusive_call() {
 #[test]
 fn memory_without_a_range_is_no_limit() {
     let lab =
-        lab("memory 8M", "x=$(head -c 25000000 /dev/zero | tr '\\0' x); echo > $out_y").commit();
+        lab("memory 8M", "x=$(head -c 90000000 /dev/zero | tr '\\0' x); echo > $out_y").commit();
     let ran = lab.ce_run(&[]).exit(0);
     let used = ran.stderr.lines().find(|line| line.contains("reserved")).unwrap_or_default();
     assert!(
