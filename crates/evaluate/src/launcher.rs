@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::fs::{DirBuilder, File};
 use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -198,7 +198,12 @@ impl<'a> CallLauncher<'a> {
             Purpose::Ask(..) => &[],
             _ => &request.computation.outputs[..],
         };
-        let stage = Stage::new(self.storage, outputs.len())?;
+        let mut stage = Stage::new(self.storage, outputs.len())?;
+        for number in 0..outputs.len() {
+            if let Some(path) = request.computation.access.place_of_output(number) {
+                stage.place(number, path.to_owned());
+            }
+        }
         if let Purpose::Publish(..) = purpose {
             stage.announce(request.name);
         }
@@ -236,6 +241,7 @@ impl<'a> CallLauncher<'a> {
                 link: if isolate { None } else { stage.link_input(number, label, &path)? },
                 file: VerifiedPath { path, id },
                 digest: source.digest,
+                at: computation.access.place_of_input(number).map(Path::to_owned),
                 name: numbered(number, label),
                 variable: variables.next().flatten(),
                 text: storage.values().text(source)?,
@@ -245,6 +251,7 @@ impl<'a> CallLauncher<'a> {
         let outputs = outputs.map(|(number, (name, variable))| OutputFile {
             path: stage.made(number, name, false),
             name: numbered(number, name),
+            at: computation.access.place_of_output(number).map(Path::to_owned),
             variable,
         });
         let (outbox, work) = match purpose {

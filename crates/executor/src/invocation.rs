@@ -130,6 +130,8 @@ pub struct InputFile {
     pub name: String,
     /// A symbolic link to it, whose name has its suffix, for an execution without a sandbox.
     pub link: Option<PathBuf>,
+    /// A path of its own in a sandbox.
+    pub at: Option<PathBuf>,
     /// The name by which its variables of the environment end, unless another input has the same.
     pub variable: Option<String>,
     /// Its contents, if they are one short line.
@@ -137,6 +139,11 @@ pub struct InputFile {
 }
 
 impl InputFile {
+    /// The path by which a sandbox shows it, which has a directory of inputs.
+    pub(super) fn inside(&self, inputs: &Path) -> PathBuf {
+        self.at.clone().unwrap_or_else(|| inputs.join(&self.name))
+    }
+
     /// The path by which an execution without a sandbox finds it.
     pub(super) fn outside(&self) -> &Path {
         self.link.as_ref().unwrap_or(&self.file.path)
@@ -150,8 +157,17 @@ pub struct OutputFile {
     pub path: PathBuf,
     /// Its name in the outbox, where a sandbox lets it be made: its number, and its suffix if it has one.
     pub name: String,
+    /// A path of its own in a sandbox.
+    pub at: Option<PathBuf>,
     /// The name by which its variable of the environment ends, unless another output has the same.
     pub variable: Option<String>,
+}
+
+impl OutputFile {
+    /// The path at which it is made in a sandbox, which has a directory of outputs.
+    pub(super) fn inside(&self, outputs: &Path) -> PathBuf {
+        self.at.clone().unwrap_or_else(|| outputs.join(&self.name))
+    }
 }
 
 /// The variable that names the directory of a call which stays as long as that is suspended.
@@ -196,7 +212,7 @@ impl Invocation {
             Some((format!("{begin}_{}", end.as_ref()?).into(), value.to_owned()))
         };
         let place = move |input: &InputFile| match sandbox {
-            Some([inputs, _]) => inputs.join(&input.name),
+            Some([inputs, _]) => input.inside(inputs),
             None => input.outside().to_owned(),
         };
         let set = self.access.variables(|label| self.inputs.get(label.number).map(place));
@@ -209,7 +225,7 @@ impl Invocation {
         });
         let outputs = self.outputs.iter().filter_map(move |output| {
             let path = match sandbox {
-                Some([_, outputs]) => outputs.join(&output.name),
+                Some([_, outputs]) => output.inside(outputs),
                 None => output.path.clone(),
             };
             named("out", &output.variable, path.as_os_str())

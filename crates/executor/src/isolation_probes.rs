@@ -194,6 +194,7 @@ impl Trial {
             tree: self.verified("tree")?,
             tree_id: EMPTY_TREE.parse().map_err(io::Error::other)?,
             inputs: vec![InputFile {
+                at: None,
                 file: self.verified("facts")?,
                 digest: Digest::hash_bytes(targets),
                 name: "00".to_owned(),
@@ -202,6 +203,7 @@ impl Trial {
                 text: None,
             }],
             outputs: vec![OutputFile {
+                at: None,
                 path: self.at("out/00"),
                 name: "00".to_owned(),
                 variable: None,

@@ -8,6 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::exit::Explain;
+use crate::name::is_directory;
 
 /// A line of `access`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -33,8 +34,18 @@ pub enum Rule {
         /// The path in it, with `/` between components; empty for the input itself.
         path: String,
     },
+    /// An input at a path of its own, or an output while it is made.
+    At { path: PathBuf, file: PlacedFile },
     /// A directory that stays as long as it is suspended.
     Suspend,
+}
+
+/// A file or directory of a call that has a path of its own.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum PlacedFile {
+    Input(InputLabel),
+    /// An output: its line in the computation's file `outputs`, and its number.
+    Output(InputLabel),
 }
 
 /// An input that a line of `access` names.
@@ -51,7 +62,7 @@ pub enum RuleError {
     /// It begins with another word.
     #[error("{0:?} cannot be granted")]
     #[hint(
-        "write network, read PATH, write PATH, env NAME, set NAME INPUT, device PATH, root INPUT, path INPUT or suspend"
+        "write network, read PATH, write PATH, env NAME, set NAME INPUT, device PATH, root INPUT, path INPUT, at PATH NAME or suspend"
     )]
     Word(String),
     /// Something follows a word that stands alone.
@@ -88,6 +99,20 @@ pub enum RuleError {
         "write both, as in set PYTHONPATH packages or set R_LIBS packages/lib; for PATH, write path INPUT, and CE_, in_, out_ and text_ are taken"
     )]
     Set(String),
+    /// No path and name follow.
+    #[error("{0:?} is not a path and an input, or an output that is a directory")]
+    #[hint("write both, as in at /opt/environment environment/")]
+    At(String),
+    /// A path at which a sandbox shows something else, or above or below which it does.
+    #[error("{} cannot be the path of {name}: a sandbox shows {}", path.display(), other.display())]
+    #[hint("choose a path with no file of the host, such as /opt/{name}")]
+    Taken {
+        path: Box<Path>,
+        /// The name of the input or output.
+        name: Box<str>,
+        /// The path that is shown.
+        other: Box<Path>,
+    },
     /// No input has this name.
     #[error("the computation has no input {0:?}")]
     #[hint("name a line of the computation's file inputs")]
@@ -107,8 +132,8 @@ pub enum RuleError {
 }
 
 impl Rule {
-    /// Reads a line. `inputs` are the names of the computation's inputs.
-    pub fn parse(line: &str, inputs: &[String]) -> Result<Self, RuleError> {
+    /// Reads a line. `inputs` and `outputs` are the names of the computation's inputs and outputs.
+    pub fn parse(line: &str, inputs: &[String], outputs: &[String]) -> Result<Self, RuleError> {
         let (word, rest) = line.split_once([' ', '\t']).unwrap_or((line, ""));
         let rest = rest.trim();
         match word {
@@ -127,8 +152,9 @@ impl Rule {
             "env" if is_variable(rest) => Ok(Self::Env(rest.to_owned())),
             "env" => Err(RuleError::Variable(rest.to_owned())),
             "set" => set(rest, inputs),
-            "root" => label(rest, inputs).map(Self::Root),
-            "path" => label(rest, inputs).map(Self::Path),
+            "root" => directory_label(rest, inputs).map(Self::Root),
+            "path" => directory_label(rest, inputs).map(Self::Path),
+            "at" => at(rest, inputs, outputs),
             _ => Err(RuleError::Word(word.to_owned())),
         }
     }
@@ -156,13 +182,7 @@ fn set(text: &str, inputs: &[String]) -> Result<Rule, RuleError> {
     if !is_free || value.is_empty() {
         return Err(wrong());
     }
-    // The slash of a directory may be left out.
-    let named = |name: &str| match label(name, inputs) {
-        Err(RuleError::NoInput(_)) => {
-            label(&format!("{name}/"), inputs).map_err(|_| RuleError::NoInput(name.to_owned()))
-        }
-        found => found,
-    };
+    let named = |name: &str| directory_label(name, inputs);
     let (input, path) = match (named(value), value.split_once('/')) {
         (Err(RuleError::NoInput(_)), Some((name, path))) => (named(name)?, path),
         (whole, _) => (whole?, ""),
@@ -173,6 +193,56 @@ fn set(text: &str, inputs: &[String]) -> Result<Rule, RuleError> {
     }
     Ok(Rule::Set { variable: variable.to_owned(), input, path: path.to_owned() })
 }
+
+/// Finds a name whose slash may be left out, if it is that of a directory.
+fn directory_label(name: &str, names: &[String]) -> Result<InputLabel, RuleError> {
+    match label(name, names) {
+        Err(RuleError::NoInput(_)) => {
+            label(&format!("{name}/"), names).map_err(|_| RuleError::NoInput(name.to_owned()))
+        }
+        found => found,
+    }
+}
+
+/// Reads the path, and the input or output that is there.
+fn at(text: &str, inputs: &[String], outputs: &[String]) -> Result<Rule, RuleError> {
+    let (place, name) =
+        text.split_once([' ', '\t']).ok_or_else(|| RuleError::At(text.to_owned()))?;
+    let name = name.trim();
+    let file = match (directory_label(name, inputs), directory_label(name, outputs)) {
+        (Ok(_), Ok(_)) => return Err(RuleError::Ambiguous { name: name.to_owned(), count: 2 }),
+        (Err(RuleError::NoInput(_)), Ok(output)) if is_directory(&output.name) => {
+            PlacedFile::Output(output)
+        }
+        (Err(RuleError::NoInput(_)), Ok(_)) => return Err(RuleError::At(text.to_owned())),
+        (input, _) => PlacedFile::Input(input?),
+    };
+    Ok(Rule::At { path: path(place)?, file })
+}
+
+/// The paths at which a sandbox shows files of its own, or of the host.
+const SHOWN: [&str; 20] = [
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/etc",
+    "/nix",
+    "/gnu",
+    "/run",
+    "/sys",
+    "/dev",
+    "/proc",
+    "/tmp",
+    "/var/tmp",
+    "/home/compeval",
+    "/computation",
+    "/inputs",
+    "/outputs",
+];
 
 fn path(text: &str) -> Result<PathBuf, RuleError> {
     let path = Path::new(text);
@@ -200,6 +270,15 @@ impl Rule {
     }
 }
 
+impl PlacedFile {
+    /// Its name and number.
+    pub const fn label(&self) -> &InputLabel {
+        match self {
+            Self::Input(label) | Self::Output(label) => label,
+        }
+    }
+}
+
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -216,6 +295,7 @@ impl fmt::Display for Rule {
             Self::Set { variable, input, path } => {
                 write!(f, "set {variable} {}/{path}", input.name.trim_end_matches('/'))
             }
+            Self::At { path, file } => write!(f, "at {} {}", path.display(), file.label().name),
             Self::Suspend => f.write_str("suspend"),
         }
     }
@@ -280,6 +360,50 @@ impl Access {
         })
     }
 
+    /// The path of its own that a file of the call has in a sandbox, if it has one.
+    pub fn place_of(&self, is_wanted: impl Fn(&PlacedFile) -> bool) -> Option<&Path> {
+        self.rules.iter().find_map(|rule| match rule {
+            Rule::At { path, file } if is_wanted(file) => Some(path.as_path()),
+            _ => None,
+        })
+    }
+
+    /// The path of its own that an input has in a sandbox, if it has one.
+    pub fn place_of_input(&self, number: usize) -> Option<&Path> {
+        self.place_of(|file| matches!(file, PlacedFile::Input(label) if label.number == number))
+    }
+
+    /// The path of its own that an output has in a sandbox, if it has one.
+    pub fn place_of_output(&self, number: usize) -> Option<&Path> {
+        self.place_of(|file| matches!(file, PlacedFile::Output(label) if label.number == number))
+    }
+
+    /// Whether it can be executed only in a sandbox.
+    pub fn requires_sandbox(&self) -> bool {
+        self.rules.iter().any(|rule| matches!(rule, Rule::Root(_) | Rule::At { .. }))
+    }
+
+    /// Returns the fault of the first file with a path of its own where something else is shown, or above or below that.
+    pub fn taken(&self) -> Option<RuleError> {
+        let shown = |number: usize, rule: &Rule| match rule {
+            Rule::Read(path) | Rule::Write(path) => Some((number, path.clone())),
+            Rule::At { path, .. } => Some((number, path.clone())),
+            _ => None,
+        };
+        let rules = self.rules.iter().enumerate();
+        let of_rules: Vec<_> =
+            rules.clone().filter_map(|(number, rule)| shown(number, rule)).collect();
+        rules.into_iter().find_map(|(number, rule)| {
+            let Rule::At { path, file } = rule else { return None };
+            let others = of_rules.iter().filter(|(other, _)| *other != number);
+            let others = others.map(|(_, other)| other.as_path());
+            let mut others = SHOWN.iter().map(Path::new).chain(others);
+            let other = others.find(|other| path.starts_with(other) || other.starts_with(path))?;
+            let name = file.label().name.trim_end_matches('/').into();
+            Some(RuleError::Taken { path: path.as_path().into(), name, other: other.into() })
+        })
+    }
+
     /// The variables that have paths of inputs, given the path of an input by its label. Several lines of a variable are joined by colons.
     pub fn variables(
         &self,
@@ -320,7 +444,11 @@ mod tests {
     use super::*;
 
     fn parse(line: &str) -> Result<Rule, RuleError> {
-        Rule::parse(line, &["x", "a b", "tools/", "x"].map(str::to_owned))
+        Rule::parse(
+            line,
+            &["x", "a b", "tools/", "x"].map(str::to_owned),
+            &["y", "made/"].map(str::to_owned),
+        )
     }
 
     #[test]
@@ -336,11 +464,14 @@ mod tests {
             "set PYTHONPATH tools/",
             "set R_LIBS tools/lib/R",
             "set DATA a b",
+            "at /opt/t tools/",
+            "at /opt/t made/",
             "suspend",
         ] {
             assert_eq!(parse(line).map(|rule| rule.to_string()), Ok(line.to_owned()));
         }
         assert_eq!(parse("set A tools"), parse("set A tools/"));
+        assert_eq!(parse("at /opt/t made"), parse("at /opt/t made/"));
         assert_eq!(parse("read\t//opt/./t/"), Ok(Rule::Read("/opt/t".into())));
     }
 
@@ -350,6 +481,23 @@ mod tests {
         let access = Access::new(rules);
         assert_eq!(access.root().map(|label| label.number), Some(1));
         assert_eq!(access.path().map(|label| label.number).collect::<Vec<_>>(), [2, 1]);
+    }
+
+    #[test]
+    fn a_path_of_its_own_is_apart_from_all_others() {
+        let taken = |lines: &[&str]| {
+            let rules = lines.iter().map(|line| parse(line).unwrap()).collect();
+            match Access::new(rules).taken() {
+                Some(RuleError::Taken { other, .. }) => Some(other.display().to_string()),
+                _ => None,
+            }
+        };
+        assert_eq!(taken(&["at /opt/t tools", "at /opt/u made", "read /opt/data"]), None);
+        assert_eq!(taken(&["at /usr/t tools"]).as_deref(), Some("/usr"));
+        assert_eq!(taken(&["at /home tools"]).as_deref(), Some("/home/compeval"));
+        assert_eq!(taken(&["at /opt/t tools", "read /opt"]).as_deref(), Some("/opt"));
+        assert_eq!(taken(&["write /opt/t/a", "at /opt/t tools"]).as_deref(), Some("/opt/t/a"));
+        assert_eq!(taken(&["at /opt/t tools", "at /opt/t made"]).as_deref(), Some("/opt/t"));
     }
 
     fn text(text: &str) -> String {
@@ -362,6 +510,10 @@ mod tests {
             ("net", RuleError::Word(text("net"))),
             ("network all", RuleError::Rest("network")),
             ("suspend a b", RuleError::Rest("suspend")),
+            ("at /opt/t", RuleError::At(text("/opt/t"))),
+            ("at /opt/t y", RuleError::At(text("/opt/t y"))),
+            ("at opt/t a b", RuleError::Path(text("opt/t"))),
+            ("at /opt/t z", RuleError::NoInput(text("z"))),
             ("read opt", RuleError::Path(text("opt"))),
             ("read /", RuleError::Path(text("/"))),
             ("write /a/../b", RuleError::Path(text("/a/../b"))),

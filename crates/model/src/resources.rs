@@ -651,7 +651,7 @@ mod tests {
         assert_eq!(none, [("CE_CPUS", None), ("CE_MEMORY", None), ("CE_GPUS", None)]);
         let mut resources = set(Resource::Cpus, "3").unwrap();
         resources.set(Resource::Memory, "2G").unwrap();
-        let granted = Access::new(vec![Rule::parse("env OMP_*", &[]).unwrap()]);
+        let granted = Access::new(vec![Rule::parse("env OMP_*", &[], &[]).unwrap()]);
         for (access, threads) in [(Access::default(), 7), (granted, 6)] {
             let all = resources.variables(&access);
             assert_eq!(all[1], ("CE_MEMORY", Some("2147483648".to_owned())));

@@ -8,6 +8,7 @@ mod grants;
 mod host;
 mod leftovers;
 mod owners;
+mod placed;
 mod processes;
 mod reach;
 pub(crate) mod roots;

@@ -38,7 +38,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 /// A task of one computation, with the inputs `x` and `system`, a directory that is its root.
-fn lab(access: &str, script: &str) -> Option<Lab> {
+pub(super) fn lab(access: &str, script: &str) -> Option<Lab> {
     if !is_possible() {
         return super::lab("", "");
     }

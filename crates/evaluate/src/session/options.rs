@@ -244,7 +244,7 @@ impl RunOptions {
         load::check_access(dir, task, self.exposed(task).as_ref())
     }
 
-    /// Returns why computations are not isolated. Isolation is tried for a task with a root only: others
+    /// Returns why computations are not isolated. Isolation is tried only for a task with a computation that requires it: others
     /// are executed without it where it is not possible.
     fn exposed(&self, task: &Task) -> Option<Exposed> {
         if self.isolation == IsolationPolicy::Off {
@@ -254,9 +254,9 @@ impl RunOptions {
         }
         let sandbox = Sandbox::default();
         let mut accesses = task.computations.iter().map(|computation| &computation.access);
-        let has_root = !accesses.all(|access| access.root().is_none());
+        let requires_sandbox = accesses.any(ce_model::access::Access::requires_sandbox);
         // If it cannot be found out for now, executions are isolated or lost.
-        if !has_root || sandbox.is_possible().unwrap_or(true) {
+        if !requires_sandbox || sandbox.is_possible().unwrap_or(true) {
             return None;
         }
         let error = sandbox.refused()?;

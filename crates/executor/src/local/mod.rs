@@ -192,7 +192,7 @@ fn reaches_others(access: &Access, isolation: Isolation) -> bool {
                 path.metadata().is_ok_and(|about| about.is_dir() || about.file_type().is_socket());
             isolation == Isolation::Namespaces && may_be_socket
         }
-        Rule::Env(_) | Rule::Root(_) | Rule::Path(_) | Rule::Set { .. } => false,
+        Rule::Env(_) | Rule::Root(_) | Rule::Path(_) | Rule::Set { .. } | Rule::At { .. } => false,
     })
 }
 
@@ -312,9 +312,9 @@ fn execute_unsandboxed(
     starter: &Starter,
 ) -> Result<FinishedProcess, ExecuteError> {
     let Processes { groups, limiter, orphans, attempts } = processes;
-    if let Some(label) = invocation.access.root().filter(|_| starter.sandbox.is_none()) {
-        let reason = format!("its root is the input {}, and it is not isolated", label.name);
-        return Err(ExecuteError::Refused(reason));
+    if invocation.access.requires_sandbox() && starter.sandbox.is_none() {
+        let reason = "it has a root, or a file at a path of its own, and it is not isolated";
+        return Err(ExecuteError::Refused(reason.to_owned()));
     }
     let is_cancelled = || groups.is_cancelled();
     let failed = |source| ExecuteError::Start {

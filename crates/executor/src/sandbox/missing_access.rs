@@ -27,6 +27,7 @@ pub fn is_shown(access: &Access, path: &Path) -> bool {
         Rule::Network
         | Rule::Env(_)
         | Rule::Set { .. }
+        | Rule::At { .. }
         | Rule::Root(_)
         | Rule::Path(_)
         | Rule::Suspend => None,
@@ -101,8 +102,7 @@ fn rule(
     let shown = bound.is_some_and(|bind| bind.target != Path::new(TMP))
         || PROGRAMS.iter().chain(&HARDWARE).chain(&OWN).any(|part| path.starts_with(part))
         || is_in_root(spec, path);
-    let written =
-        bound.is_some_and(|bind| bind.mode == BindMode::Write) || path.starts_with(MEMORY);
+    let written = bound.is_some_and(|bind| bind.mode != BindMode::Read) || path.starts_with(MEMORY);
     let own = [COMPUTATION, INPUTS].iter().any(|part| path.starts_with(part));
     let there = |path: &Path| exists(path).then(|| path.to_owned());
     if read_only {

@@ -132,7 +132,7 @@ impl PreparedRoot {
             let source = open_source(bind)?;
             let flags = match bind.mode {
                 BindMode::Read => QUIET | MountFlags::RDONLY,
-                BindMode::Write => QUIET,
+                BindMode::Write | BindMode::Own => QUIET,
             };
             let recursive = bind.id.is_none();
             let owners = identity.prepare(bind, &source)?;
@@ -218,7 +218,7 @@ pub(super) fn look_around(spec: &SandboxSpec) -> Result<(), StepError> {
     };
     let is_closed = |it: &Mount| {
         let writable = [OUTPUTS, TMP, HOME, SHM, PTS].map(Path::new);
-        let written = spec.binds.iter().filter(|bind| bind.mode == BindMode::Write);
+        let written = spec.binds.iter().filter(|bind| bind.mode != BindMode::Read);
         let written = written.map(|bind| bind.target.as_path());
         it.is_read_only
             || writable.into_iter().chain(written).any(|known| it.name.starts_with(known))

@@ -89,7 +89,7 @@ impl SharedNamespaces {
                 None
             } else {
                 let owners = user.prepare(bind, &directory).ok()?;
-                Some(detached(&directory, bind.mode == BindMode::Write, owners).ok()?)
+                Some(detached(&directory, bind.mode != BindMode::Read, owners).ok()?)
             };
             Some((bind, mount))
         });
@@ -123,7 +123,7 @@ impl SharedNamespaces {
             make_private(&bind.target).map_err(at("make private", &bind.target))?;
             let read_only = match bind.mode {
                 BindMode::Read => MountFlags::RDONLY,
-                BindMode::Write => MountFlags::empty(),
+                BindMode::Write | BindMode::Own => MountFlags::empty(),
             };
             restrict(&bind.target, QUIET | read_only)?;
         }

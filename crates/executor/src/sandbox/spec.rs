@@ -10,12 +10,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use rustix::io::Errno;
+
 use super::SandboxError;
-use super::launcher_processes::{FrameBytes, Parts};
+use super::launcher_processes::{FrameBytes, Parts, below};
 use crate::invocation::{InputFile, Invocation, VerifiedPath};
 use ce_files::walk::{GrantError, TrustedLinks, open_granted};
 use ce_model::access::{Access, Rule};
-use ce_model::name::numbered;
 
 /// The path of the computation's directory in the sandbox.
 pub const COMPUTATION: &str = "/computation";
@@ -50,6 +51,8 @@ pub(super) enum BindMode {
     Read,
     /// It can be written, too.
     Write,
+    /// The same of a directory that only the execution uses while it runs: it is the owner on the disk.
+    Own,
 }
 
 impl BindMode {
@@ -58,6 +61,7 @@ impl BindMode {
         OsStr::new(match self {
             Self::Read => "r",
             Self::Write => "w",
+            Self::Own => "o",
         })
     }
 }
@@ -119,49 +123,29 @@ impl SandboxSpec {
         let Invocation { tree, inputs, outputs, work, outbox, stage, log, access, .. } = invocation;
         let own: [Bind; OWN] = [
             Bind::verified(BindMode::Read, tree, COMPUTATION.into()),
-            Bind::verified(BindMode::Write, outbox, OUTPUTS.into()),
-            Bind::verified(BindMode::Write, work, TMP.into()),
+            Bind::verified(BindMode::Own, outbox, OUTPUTS.into()),
+            Bind::verified(BindMode::Own, work, TMP.into()),
         ];
         let mut binds = Vec::from(own);
-        let root = access.root().map(|label| label.number);
-        let points: Vec<InputPoint> = inputs.iter().map(InputPoint::from_input).collect();
-        for (input, point) in inputs.iter().zip(&points) {
-            binds.push(Bind::verified(BindMode::Read, &input.file, point.path()));
+        let placed = |input: &&InputFile| input.at.is_none();
+        let root = access.root().map(|label| inputs[..label.number].iter().filter(placed).count());
+        let points = inputs.iter().filter(placed).map(InputPoint::from_input).collect();
+        for input in inputs {
+            let target = input.inside(Path::new(INPUTS));
+            binds.push(Bind::verified(BindMode::Read, &input.file, target));
         }
-        let host = File::open("/").map_err(|source| SandboxError::Step {
-            doing: "open".to_owned(),
-            path: "/".into(),
-            source,
-        })?;
-        let trusted = TrustedLinks::find(host.as_fd(), &access.written);
-        let granted = |mode, path: &Path| -> Result<Bind, GrantError> {
-            let (_, source) = open_granted(host.as_fd(), path, mode == BindMode::Write, &trusted)?;
-            Ok(Bind { mode, source, id: None, target: path.to_owned() })
-        };
-        for rule in &access.rules {
-            match rule {
-                Rule::Read(path) => binds.push(granted(BindMode::Read, path)?),
-                Rule::Write(path) => binds.push(granted(BindMode::Write, path)?),
-                Rule::Network => binds.extend(resolver(root.is_some())),
-                // The launcher has the devices. The others are in the environment, and in the root.
-                Rule::Device(_)
-                | Rule::Env(_)
-                | Rule::Path(_)
-                | Rule::Set { .. }
-                | Rule::Root(_)
-                | Rule::Suspend => {}
-            }
-        }
+        binds.extend(placed_outputs(invocation)?);
+        binds.extend(granted_binds(access)?);
         // The directory of the call has its path of the host, where others than this execution find it, too.
         if let Some(own) = &invocation.directory {
             binds.push(Bind::verified(BindMode::Write, own, own.path.clone()));
         }
         binds.sort_by(|a, b| a.target.cmp(&b.target));
         let mut arguments: Vec<OsString> = Vec::new();
-        arguments.extend(points.iter().map(|point| point.path().into()));
-        arguments.extend(outputs.iter().map(|it| Path::new(OUTPUTS).join(&it.name).into()));
+        arguments.extend(inputs.iter().map(|it| it.inside(Path::new(INPUTS)).into()));
+        arguments.extend(outputs.iter().map(|it| it.inside(Path::new(OUTPUTS)).into()));
         let mut exec = Path::new(COMPUTATION).join(invocation.program.file());
-        let mut environment = environment(access, std::env::vars_os());
+        let mut environment = environment(access, inputs, std::env::vars_os());
         for (name, value) in invocation.variables(Some([INPUTS, OUTPUTS].map(Path::new))) {
             environment.retain(|(other, _)| *other != name);
             environment.extend(value.map(|value| (name, value)));
@@ -261,7 +245,12 @@ impl SandboxSpec {
         let mut binds = Vec::with_capacity(targets.len());
         for (((mode, source), id), target) in modes.zip(sources).zip(ids).zip(targets) {
             binds.push(Bind {
-                mode: if mode == "r" { BindMode::Read } else { BindMode::Write },
+                mode: match mode.as_bytes() {
+                    b"r" => BindMode::Read,
+                    b"w" => BindMode::Write,
+                    b"o" => BindMode::Own,
+                    _ => return Err(io::ErrorKind::InvalidData.into()),
+                },
                 source: source.into(),
                 id: read_id(id.as_bytes())?,
                 target: target.into(),
@@ -278,8 +267,64 @@ impl Bind {
 
     /// Whether it is a directory that only the execution uses while it runs.
     pub(super) fn is_own(&self) -> bool {
-        self.id.is_some() && [OUTPUTS, TMP].iter().any(|own| self.target == Path::new(own))
+        self.mode == BindMode::Own
     }
+}
+
+/// The outputs that have paths of their own, where the root has nothing.
+fn placed_outputs(invocation: &Invocation) -> Result<Vec<Bind>, SandboxError> {
+    let Invocation { inputs, outputs, outbox, access, .. } = invocation;
+    let step = |doing: &str, path: &Path| {
+        let (doing, path) = (doing.to_owned(), path.to_owned());
+        move |source| SandboxError::Step { doing, path, source }
+    };
+    let root = access.root().and_then(|label| inputs.get(label.number));
+    let paths = inputs.iter().filter_map(|input| input.at.as_ref());
+    for path in paths.chain(outputs.iter().filter_map(|output| output.at.as_ref())) {
+        if root.is_some_and(|root| below(&root.file.path, path).symlink_metadata().is_ok()) {
+            let doing = "show something in place of what its root has at";
+            return Err(step(doing, path)(Errno::EXIST.into()));
+        }
+    }
+    let mut binds = Vec::new();
+    for output in outputs {
+        let Some(target) = output.at.clone() else { continue };
+        let made = VerifiedPath::verify(outbox.path.join(&output.name));
+        let made = made.map_err(step("find an output for", &target))?;
+        binds.push(Bind::verified(BindMode::Own, &made, target));
+    }
+    Ok(binds)
+}
+
+/// The files of the host that `access` grants.
+fn granted_binds(access: &Access) -> Result<Vec<Bind>, SandboxError> {
+    let host = File::open("/").map_err(|source| SandboxError::Step {
+        doing: "open".to_owned(),
+        path: "/".into(),
+        source,
+    })?;
+    let trusted = TrustedLinks::find(host.as_fd(), &access.written);
+    let granted = |mode, path: &Path| -> Result<Bind, GrantError> {
+        let (_, source) = open_granted(host.as_fd(), path, mode == BindMode::Write, &trusted)?;
+        Ok(Bind { mode, source, id: None, target: path.to_owned() })
+    };
+    let mut binds = Vec::new();
+    for rule in &access.rules {
+        match rule {
+            Rule::Read(path) => binds.push(granted(BindMode::Read, path)?),
+            Rule::Write(path) => binds.push(granted(BindMode::Write, path)?),
+            Rule::Network => binds.extend(resolver(access.root().is_some())),
+            // The launcher has the devices. The others are in the environment, and in the root.
+            Rule::Device(_)
+            | Rule::Env(_)
+            | Rule::Path(_)
+            | Rule::Set { .. }
+            | Rule::At { .. }
+            | Rule::Root(_)
+            | Rule::Suspend => {}
+        }
+    }
+    Ok(binds)
 }
 
 /// The device and inode of a file as they are sent: nothing if they are not known.
@@ -318,6 +363,7 @@ fn resolver(has_root: bool) -> Vec<Bind> {
 /// The whole environment of an execution.
 fn environment(
     access: &Access,
+    inputs: &[InputFile],
     outside: impl Iterator<Item = (OsString, OsString)>,
 ) -> Vec<(OsString, OsString)> {
     let mut passed: Vec<_> = outside.filter(|(name, _)| access.passes(name)).collect();
@@ -326,9 +372,8 @@ fn environment(
             passed.push((name.into(), value.into()));
         }
     }
-    let path = access
-        .path()
-        .map(|label| Path::new(INPUTS).join(numbered(label.number, &label.name)).join("bin"));
+    let path = access.path().filter_map(|label| inputs.get(label.number));
+    let path = path.map(|input| input.inside(Path::new(INPUTS)).join("bin"));
     let mut path: Vec<OsString> = path.map(PathBuf::into_os_string).collect();
     if !path.is_empty()
         && let Some((_, value)) = passed.iter_mut().find(|(name, _)| name == "PATH")
@@ -361,7 +406,11 @@ mod tests {
                 .map(|(name, is_dir)| InputPoint { name: name.into(), is_dir })
                 .into(),
             root: Some(1),
-            binds: vec![bind(BindMode::Read, None), bind(BindMode::Write, Some((2, 3)))],
+            binds: vec![
+                bind(BindMode::Read, None),
+                bind(BindMode::Write, Some((2, 3))),
+                bind(BindMode::Own, Some((4, 5))),
+            ],
         };
         let mut sent = Vec::new();
         spec.write(&mut sent).unwrap();
@@ -380,12 +429,12 @@ mod tests {
                 .into_iter()
         };
         let names = |access: &Access| {
-            let all = environment(access, outside()).into_iter();
+            let all = environment(access, &[], outside()).into_iter();
             all.map(|(name, _)| name.into_string().unwrap()).collect::<Vec<_>>()
         };
         assert_eq!(names(&Access::default()), ["HOME", "LANG", "PATH", "TMPDIR", "TZ"]);
         let access = Access::new(rules);
         assert_eq!(names(&access), ["HOME", "LANG", "OMP_X", "PATH", "TMPDIR", "TZ"]);
-        assert!(environment(&access, outside()).contains(&("TZ".into(), "CET".into())));
+        assert!(environment(&access, &[], outside()).contains(&("TZ".into(), "CET".into())));
     }
 }

@@ -17,6 +17,7 @@ pub(super) mod hash_and_copy;
 mod known_texts;
 mod metadata;
 mod network;
+mod placed_links;
 mod root;
 
 use std::collections::HashMap;

@@ -58,6 +58,8 @@ pub struct Stage<'a> {
     /// All outputs are in their places.
     pub(crate) published: bool,
     pub(crate) log_is_empty: bool,
+    /// The numbers of outputs that have paths of their own while they are made, and these.
+    places: Vec<(usize, PathBuf)>,
     progress: StageProgress,
 }
 
@@ -109,6 +111,11 @@ pub enum WritableArea {
 }
 
 impl<'a> Stage<'a> {
+    /// Sets the path of its own that an output has while it is made.
+    pub fn place(&mut self, number: usize, path: PathBuf) {
+        self.places.push((number, path));
+    }
+
     /// Returns a private directory for the execution of a call with this number of outputs.
     pub fn new(storage: &'a Storage, outputs: usize) -> Result<Self> {
         let free = lock(&storage.slots).pop();
@@ -135,6 +142,7 @@ impl<'a> Stage<'a> {
             writable_area: WritableArea::Anywhere,
             published: false,
             log_is_empty: false,
+            places: Vec::new(),
             progress: StageProgress::default(),
         })
     }
@@ -438,6 +446,7 @@ impl<'a> Stage<'a> {
             WritableArea::Outbox => self.storage.root.disk.make_accessible(&self.outbox()),
             WritableArea::Anywhere | WritableArea::Stage => Ok(()),
         };
+        let is_accessible = is_accessible.and_then(|()| self.make_links_relative(call.outputs));
         let copied = is_accessible.map_err(PublishError::from);
         let stage = match copied.and_then(|()| self.copied(call.outputs)) {
             Ok(copied) => copied.unwrap_or(self),
@@ -447,6 +456,14 @@ impl<'a> Stage<'a> {
             Ok(files) => Ok(Sealed { stage, files }),
             Err(error) => Err(Box::new((stage, error))),
         }
+    }
+
+    /// Makes links relative in the outputs that had paths of their own.
+    fn make_links_relative(&self, names: &[String]) -> Result<()> {
+        let made = self.all_made(names);
+        self.places.iter().try_for_each(|(number, place)| {
+            self.storage.root.disk.make_links_relative(&made[*number], place)
+        })
     }
 
     /// Copies the outputs and the log to a stage unknown to `exec`, if this one is in doubt.

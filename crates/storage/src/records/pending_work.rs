@@ -406,7 +406,8 @@ impl SuspensionRecord {
 
     /// Its grants of access. A line that only a newer version knows grants nothing.
     pub fn granted(&self) -> Access {
-        let rules = self.access.iter().map(|line| Rule::parse(line, &self.input_names));
+        let rules =
+            self.access.iter().map(|line| Rule::parse(line, &self.input_names, &self.output_names));
         Access::new(rules.filter_map(Result::ok).collect())
     }
 

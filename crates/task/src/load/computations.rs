@@ -312,7 +312,13 @@ fn describe<S: TaskSource>(
         list_of(file, path, file_lines(source, dir, file, path, findings)?, findings)
     };
     let (inputs, outputs) = (list("inputs"), list("outputs"));
-    let access = read_access(source, dir, place, inputs.as_deref(), findings);
+    let access = read_access(
+        source,
+        dir,
+        place,
+        FileNames { inputs: inputs.as_deref(), outputs: outputs.as_deref() },
+        findings,
+    );
     Description { inputs, outputs, access }
 }
 
@@ -381,7 +387,12 @@ fn declared(declaration: &Declaration, place: &Path, findings: &mut Problems) ->
         |file| list_of(file, place, declaration.file(file).unwrap_or_default(), findings);
     let (inputs, outputs) = (list("inputs"), list("outputs"));
     let lines = declaration.file(ACCESS_FILE).unwrap_or_default();
-    let access = parse_access(place, &lines, inputs.as_deref(), findings);
+    let access = parse_access(
+        place,
+        &lines,
+        FileNames { inputs: inputs.as_deref(), outputs: outputs.as_deref() },
+        findings,
+    );
     Description { inputs, outputs, access }
 }
 
@@ -496,7 +507,7 @@ fn read_access<S: TaskSource>(
     source: &mut S,
     dir: &TreePath,
     place: &Path,
-    inputs: Option<&[String]>,
+    names: FileNames<'_>,
     findings: &mut Problems,
 ) -> Option<Access> {
     if matches!(source.find(dir, ACCESS_FILE), Err(LoadFault::Missing)) {
@@ -504,49 +515,65 @@ fn read_access<S: TaskSource>(
     }
     let path = &place.join(ACCESS_FILE);
     let lines = file_lines(source, dir, ACCESS_FILE, path, findings)?;
-    parse_access(path, &lines, inputs, findings)
+    parse_access(path, &lines, names, findings)
+}
+
+/// The names of the inputs and outputs of a computation; `None` if their file has a problem, which is reported.
+#[derive(Clone, Copy)]
+struct FileNames<'a> {
+    inputs: Option<&'a [String]>,
+    outputs: Option<&'a [String]>,
 }
 
 fn parse_access(
     path: &Path,
     lines: &[(usize, String)],
-    inputs: Option<&[String]>,
+    FileNames { inputs, outputs }: FileNames<'_>,
     findings: &mut Problems,
 ) -> Option<Access> {
-    let (mut rules, mut root, mut right) = (Vec::new(), None, true);
+    let (mut access, mut root, mut right) = (Access::default(), None, true);
     for (number, line) in lines.iter().filter(|(_, line)| !line.starts_with('#')) {
         let number = *number;
-        let rule = match (Rule::parse(line, inputs.unwrap_or_default()), root) {
+        let rule = Rule::parse(line, inputs.unwrap_or_default(), outputs.unwrap_or_default());
+        let rule = match (rule, root) {
             (Ok(Rule::Root(_)), Some(line)) => Err(RuleError::TwoRoots(line)),
             (rule, _) => rule,
         };
+        let rule = rule.and_then(|rule| {
+            access.rules.push(rule);
+            // A line that is in the way comes before or after.
+            access.taken().map_or(Ok(()), |fault| {
+                access.rules.pop();
+                Err(fault)
+            })
+        });
         match rule {
-            Ok(rule) => {
-                root = root.or(matches!(rule, Rule::Root(_)).then_some(number));
-                rules.push(rule);
+            Ok(()) => {
+                let is_root = access.rules.last().is_some_and(|it| matches!(it, Rule::Root(_)));
+                root = root.or(is_root.then_some(number));
             }
             Err(error) => {
                 right = false;
                 match (error, inputs) {
-                    (RuleError::NoInput(name), Some(inputs)) => {
+                    (RuleError::NoInput(name), Some(inputs)) if outputs.is_some() => {
                         let nearest = nearest(&name, inputs);
                         let fault = LoadFault::NoLabel { name, nearest };
                         findings.problem_in_line(path, number, fault);
                     }
                     // The file `inputs` has a problem, which is reported.
-                    (RuleError::NoInput(_), None) => {}
+                    (RuleError::NoInput(_), _) => {}
                     (error, _) => findings.problem_in_line(path, number, error),
                 }
             }
         }
     }
-    right.then_some(Access::new(rules))
+    right.then(|| Access::new(access.rules))
 }
 
 /// Returns a fault for each line that this host cannot follow: see [`check_access`](super::check_access).
 pub(super) fn access_faults(access: &Access, exposed: Option<&Exposed>) -> Vec<LoadFault> {
     let faults = access.rules.iter().filter_map(|rule| match (rule, exposed) {
-        (Rule::Root(_), Some(exposed)) => {
+        (Rule::Root(_) | Rule::At { .. }, Some(exposed)) => {
             Some(LoadFault::Exposed { line: rule.to_string(), exposed: exposed.clone() })
         }
         (_, Some(_)) => None,
@@ -750,7 +777,9 @@ mod tests {
     #[test]
     fn a_granted_path_exists_on_this_host() {
         let fault = |line: &str| {
-            check_shown(&Rule::parse(line, &[]).unwrap(), &[]).err().map(|fault| fault.to_string())
+            check_shown(&Rule::parse(line, &[], &[]).unwrap(), &[])
+                .err()
+                .map(|fault| fault.to_string())
         };
         for line in
             ["network", "env NOT_SET", "read /etc/passwd", "device /dev/null", "read /dev/shm"]
