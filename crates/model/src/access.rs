@@ -100,7 +100,7 @@ pub enum RuleError {
     )]
     Set(String),
     /// No path and name follow.
-    #[error("{0:?} is not a path and an input, or an output that is a directory")]
+    #[error("{0:?} is not a path, and an input or an output that is a directory")]
     #[hint("write both, as in at /opt/environment environment/")]
     At(String),
     /// A path at which a sandbox shows something else, or above or below which it does.
@@ -206,15 +206,15 @@ fn directory_label(name: &str, names: &[String]) -> Result<InputLabel, RuleError
 
 /// Reads the path, and the input or output that is there.
 fn at(text: &str, inputs: &[String], outputs: &[String]) -> Result<Rule, RuleError> {
-    let (place, name) =
-        text.split_once([' ', '\t']).ok_or_else(|| RuleError::At(text.to_owned()))?;
+    let wrong = || RuleError::At(text.to_owned());
+    let (place, name) = text.split_once([' ', '\t']).ok_or_else(wrong)?;
     let name = name.trim();
     let file = match (directory_label(name, inputs), directory_label(name, outputs)) {
         (Ok(_), Ok(_)) => return Err(RuleError::Ambiguous { name: name.to_owned(), count: 2 }),
         (Err(RuleError::NoInput(_)), Ok(output)) if is_directory(&output.name) => {
             PlacedFile::Output(output)
         }
-        (Err(RuleError::NoInput(_)), Ok(_)) => return Err(RuleError::At(text.to_owned())),
+        (Err(RuleError::NoInput(_)), _) => return Err(wrong()),
         (input, _) => PlacedFile::Input(input?),
     };
     Ok(Rule::At { path: path(place)?, file })
@@ -513,7 +513,7 @@ mod tests {
             ("at /opt/t", RuleError::At(text("/opt/t"))),
             ("at /opt/t y", RuleError::At(text("/opt/t y"))),
             ("at opt/t a b", RuleError::Path(text("opt/t"))),
-            ("at /opt/t z", RuleError::NoInput(text("z"))),
+            ("at /opt/t z", RuleError::At(text("/opt/t z"))),
             ("read opt", RuleError::Path(text("opt"))),
             ("read /", RuleError::Path(text("/"))),
             ("write /a/../b", RuleError::Path(text("/a/../b"))),

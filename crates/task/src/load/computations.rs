@@ -555,13 +555,13 @@ fn parse_access(
             Err(error) => {
                 right = false;
                 match (error, inputs) {
-                    (RuleError::NoInput(name), Some(inputs)) if outputs.is_some() => {
+                    (RuleError::NoInput(name), Some(inputs)) => {
                         let nearest = nearest(&name, inputs);
                         let fault = LoadFault::NoLabel { name, nearest };
                         findings.problem_in_line(path, number, fault);
                     }
                     // The file `inputs` has a problem, which is reported.
-                    (RuleError::NoInput(_), _) => {}
+                    (RuleError::NoInput(_), None) => {}
                     (error, _) => findings.problem_in_line(path, number, error),
                 }
             }

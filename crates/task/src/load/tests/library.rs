@@ -134,7 +134,7 @@ fn the_access_and_resources_of_a_declaration_are_checked_by_line() {
     )
     .tells(
         "computations/mul.sh:6: \"netwok\" cannot be granted\n\
-         try: write network, read PATH, write PATH, env NAME, set NAME INPUT, device PATH, root INPUT, path INPUT or suspend\n\
+         try: write network, read PATH, write PATH, env NAME, set NAME INPUT, device PATH, root INPUT, path INPUT, at PATH NAME or suspend\n\
          computations/mul.sh:7: the computation has no input \"c\"\n\
          try: name a line of the computation's file inputs\n\
          computations/mul.sh:8: \"cpu\" is not a resource\n\
@@ -156,7 +156,7 @@ fn a_line_of_access_grants_something_known() {
                   network of the host\ndevice /etc/passwd\n";
     TestTask::base().file("computations/add/access", access).tells(
         "computations/add/access:2: \"net\" cannot be granted\n\
-         try: write network, read PATH, write PATH, env NAME, set NAME INPUT, device PATH, root INPUT, path INPUT or suspend\n\
+         try: write network, read PATH, write PATH, env NAME, set NAME INPUT, device PATH, root INPUT, path INPUT, at PATH NAME or suspend\n\
          computations/add/access:3: \"opt/tool\" is not an absolute path without ..\n\
          try: write an absolute path, as in read /opt/data\n\
          computations/add/access:4: \"/a/../b\" is not an absolute path without ..\n\
