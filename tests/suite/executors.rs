@@ -314,7 +314,7 @@ fn an_executor_that_isolates_nothing_refuses_a_root() {
     let world = World::load(&lab);
     let evaluated = world.evaluate(Some(&Local::new(NonZeroUsize::MIN, None)), 1, 0);
     assert_eq!((evaluated.exit, evaluated.tally.count(How::Unfinished)), (Exit::Missing, 1));
-    let why = "it was refused: its root is the input x, and it is not isolated";
+    let why = r#"it was refused: the line "root x" of its access takes isolation, and it is not isolated"#;
     assert!(evaluated.text.contains(why), "{}", evaluated.text);
     assert!(lab.called().is_empty());
 }

@@ -378,9 +378,9 @@ impl Access {
         self.place_of(|file| matches!(file, PlacedFile::Output(label) if label.number == number))
     }
 
-    /// Whether it can be executed only in a sandbox.
-    pub fn requires_sandbox(&self) -> bool {
-        self.rules.iter().any(|rule| matches!(rule, Rule::Root(_) | Rule::At { .. }))
+    /// The first line that only a sandbox can follow.
+    pub fn requires_sandbox(&self) -> Option<&Rule> {
+        self.rules.iter().find(|rule| matches!(rule, Rule::Root(_) | Rule::At { .. }))
     }
 
     /// Returns the fault of the first file with a path of its own where something else is shown, or above or below that.

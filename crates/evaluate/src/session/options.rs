@@ -254,7 +254,7 @@ impl RunOptions {
         }
         let sandbox = Sandbox::default();
         let mut accesses = task.computations.iter().map(|computation| &computation.access);
-        let requires_sandbox = accesses.any(ce_model::access::Access::requires_sandbox);
+        let requires_sandbox = accesses.any(|access| access.requires_sandbox().is_some());
         // If it cannot be found out for now, executions are isolated or lost.
         if !requires_sandbox || sandbox.is_possible().unwrap_or(true) {
             return None;

@@ -312,9 +312,11 @@ fn execute_unsandboxed(
     starter: &Starter,
 ) -> Result<FinishedProcess, ExecuteError> {
     let Processes { groups, limiter, orphans, attempts } = processes;
-    if invocation.access.requires_sandbox() && starter.sandbox.is_none() {
-        let reason = "it has a root, or a file at a path of its own, and it is not isolated";
-        return Err(ExecuteError::Refused(reason.to_owned()));
+    if let Some(line) = invocation.access.requires_sandbox().filter(|_| starter.sandbox.is_none()) {
+        let line = line.to_string();
+        let reason =
+            format!("the line {line:?} of its access takes isolation, and it is not isolated");
+        return Err(ExecuteError::Refused(reason));
     }
     let is_cancelled = || groups.is_cancelled();
     let failed = |source| ExecuteError::Start {
