@@ -166,7 +166,15 @@ fn open_pair() -> (OwnedFd, OwnedFd) {
 
 /// A terminal that is gone.
 pub(crate) fn gone() -> OwnedFd {
-    open_pair().1
+    let slave = open_pair().1;
+    // A process that another test is just starting has the other end for a moment.
+    loop {
+        let mut fds = [PollFd::new(&slave, PollFlags::empty())];
+        let _interrupted = poll(&mut fds, None);
+        if fds[0].revents().contains(PollFlags::HUP) {
+            return slave;
+        }
+    }
 }
 
 /// The lines that a terminal with this number of columns has shown, one after the other, without colours and without empty lines. A
