@@ -327,7 +327,9 @@ impl<'a> Evaluator<'a> {
         };
         let failure = &record.failure;
         let is_final = failure.exit_status.is_some()
-            || self.resources(id).is_ok_and(|resources| resources.is_exhausted(&failure.attempts));
+            || self.resources(id).is_ok_and(|resources| {
+                resources.is_exhausted(&failure.attempts, self.memory_there())
+            });
         // If another commit has succeeded since, that is taken over.
         if !is_final || storage.equivalents().find_equivalent(call).ok()?.is_some() {
             return None;

@@ -173,6 +173,12 @@ impl<'a> Evaluator<'a> {
         plan.resources(id).map(Option::unwrap_or_default)
     }
 
+    /// The memory that calls may have in bytes, if it is known: it is not for calls that workers execute, and a worker leaves that to the run.
+    pub(super) fn memory_there(&self) -> Option<u64> {
+        let here = self.execution.filter(|it| it.leads && it.queue.is_none())?;
+        here.executor.offer().memory
+    }
+
     /// Whether a call is isolated, wherever it is executed.
     pub(super) fn is_isolated(&self, settings: &ExecutionSettings<'_>, id: CallId) -> bool {
         match settings.queue {

@@ -160,12 +160,10 @@ impl<'e, 'a> CallRunner<'e, 'a> {
 
     /// What a call asks for after these attempts.
     fn after(&self, resources: Resources, attempts: &[LimitedAttempt]) -> Resources {
-        let settings = &self.launcher.settings;
-        // Hosts of workers are unknown.
-        let there = || {
-            settings.executor.offer().memory.filter(|_| settings.leads && settings.queue.is_none())
-        };
-        if attempts.is_empty() { resources } else { resources.after(attempts, there()) }
+        if attempts.is_empty() {
+            return resources;
+        }
+        resources.after(attempts, self.evaluator.memory_there())
     }
 
     const fn suspended_calls(&self) -> SuspendedCalls<'_, 'a> {
@@ -279,7 +277,7 @@ impl<'e, 'a> CallRunner<'e, 'a> {
                 Ok(()) => self.attempt(begun),
                 Err(outcome) => {
                     let step = self.suspended_calls().leave(&mut begun, outcome);
-                    self.continued(begun.id, step)
+                    self.continued(begun.id, begun.computation.access.suspends(), step)
                 }
             },
         }
@@ -287,10 +285,12 @@ impl<'e, 'a> CallRunner<'e, 'a> {
 
     /// Lets a call be looked for again that a limit has ended, unless that was its last attempt: the record of the failure says what the
     /// next one asks for.
-    fn continued(&self, id: CallId, step: CallStep<'a>) -> CallStep<'a> {
+    fn continued(&self, id: CallId, suspends: bool, step: CallStep<'a>) -> CallStep<'a> {
         match step {
+            // The next run continues one that may be suspended, whose place was left.
             CallStep::Ended(outcome)
                 if self.launcher.settings.leads
+                    && !suspends
                     && !self.evaluator.has_stopped()
                     && outcome.continues() =>
             {
@@ -653,7 +653,7 @@ impl<'e, 'a> CallRunner<'e, 'a> {
         }
         match self.execute_again(queued.id, &mut queued.retries, outcome) {
             Ok(()) => CallStep::Queue(Box::new(queued)),
-            Err(outcome) => self.continued(queued.id, CallStep::Ended(outcome)),
+            Err(outcome) => self.continued(queued.id, false, CallStep::Ended(outcome)),
         }
     }
 }

@@ -105,7 +105,7 @@ pub enum RuleError {
     At(String),
     /// A path at which a sandbox shows something else, or above or below which it does.
     #[error("{} cannot be the path of {name}: a sandbox shows {}", path.display(), other.display())]
-    #[hint("choose a path with no file of the host, such as /opt/{name}")]
+    #[hint("choose another path, such as one below /opt that no other line has")]
     Taken {
         path: Box<Path>,
         /// The name of the input or output.
@@ -118,8 +118,8 @@ pub enum RuleError {
     #[hint("name a line of the computation's file inputs")]
     NoInput(String),
     /// Several inputs have this name.
-    #[error("the computation has {count} inputs {name:?}")]
-    #[hint("give these inputs different names")]
+    #[error("{count} inputs or outputs of the computation are called {name:?}")]
+    #[hint("give them different names")]
     Ambiguous {
         name: String,
         /// The number of inputs that have it.
@@ -217,6 +217,10 @@ fn at(text: &str, inputs: &[String], outputs: &[String]) -> Result<Rule, RuleErr
         (Err(RuleError::NoInput(_)), _) => return Err(wrong()),
         (input, _) => PlacedFile::Input(input?),
     };
+    // It may stand in PATH.
+    if place.contains(':') {
+        return Err(wrong());
+    }
     Ok(Rule::At { path: path(place)?, file })
 }
 

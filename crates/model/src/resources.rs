@@ -435,9 +435,16 @@ impl Resources {
         }
     }
 
-    /// Whether another attempt after these could have no more than the last one.
-    pub fn is_exhausted(&self, attempts: &[LimitedAttempt]) -> bool {
-        attempts.last().is_some_and(|it| it.last && self.end_of_range(it.limit) <= Some(it.up_to))
+    /// Whether another attempt after these could have no more than the last one, where there is this memory. Without it, the attempt says
+    /// whether its host had more.
+    pub fn is_exhausted(&self, attempts: &[LimitedAttempt], there: Option<u64>) -> bool {
+        let Some(last) = attempts.last() else { return false };
+        self.end_of_range(last.limit).is_some_and(|end| match (last.limit, there) {
+            (AttemptLimit::Memory(_), Some(there)) => {
+                last.limit >= end.min(AttemptLimit::Memory(there))
+            }
+            _ => last.limit >= end || last.last && last.up_to >= end,
+        })
     }
 
     /// The same with what the first attempt asks for, before these.
@@ -730,7 +737,7 @@ mod tests {
     fn attempts(range: &str, there: Option<u64>) -> Vec<String> {
         let asked = set(Resource::Memory, range).unwrap();
         let (mut ended, mut numbers) = (Vec::new(), Vec::new());
-        while !asked.is_exhausted(&ended) {
+        while !asked.is_exhausted(&ended, there) {
             let now = asked.clone().after(&ended, there);
             assert_eq!(now.clone().before(&ended), asked);
             numbers.push(written_size(now.memory.unwrap()));
@@ -750,7 +757,12 @@ mod tests {
         assert_eq!(attempts("4G..32G", Some(11 << 30)), ["4G", "8G", "11G"]);
         let wider = set(Resource::Memory, "4G..64G").unwrap();
         let [limit, up_to] = [4, 32].map(|it| AttemptLimit::Memory(it << 30));
-        assert!(!wider.is_exhausted(&[limited(limit, up_to, true)]), "its range ended earlier");
+        let ended = [limited(limit, up_to, true)];
+        assert!(!wider.is_exhausted(&ended, None), "its range ended earlier");
+        assert!(!Resources::default().is_exhausted(&ended, None), "it has no range any more");
+        let same = set(Resource::Memory, "4G..32G").unwrap();
+        assert!(same.is_exhausted(&ended, None), "its host had no more");
+        assert!(!same.is_exhausted(&ended, Some(64 << 30)), "this host has more");
     }
 
     #[test]

@@ -147,13 +147,18 @@ fn a_failure_is_a_row_only_at_the_end_of_the_range() {
 
 #[test]
 fn a_call_has_twice_the_time_until_the_end_of_the_range() {
-    let lab = lab("time 100ms..400ms", "sleep 600").commit();
+    let lab_of_time = |script| lab("time 100ms..400ms", script);
+    let lab = lab_of_time("sleep 600").commit();
     let ran = lab
         .ce_run(&[])
         .exit(1)
         .says("call (TASK): it timed out after 0.1 s; the next attempt has time 200ms\n");
     let ran = ran.says("failed: it timed out after 0.4 s\n").called(vec!["call"; 3]);
     ran.says("try: let it ask for more, such as time 400ms..1600ms");
+    // What it makes when it is asked to end is not whole.
+    let script = "trap 'echo part >$out_y; exit 0' TERM; sleep 600 & wait $!";
+    let ending = lab_of_time(script).commit();
+    ending.ce_run(&[]).exit(1).says("failed: it timed out after 0.4 s\n");
     // The limit of the run is no range.
     let lab = lab.file("note", "").commit_again();
     lab.ce_run(&["--timeout", "50ms"])

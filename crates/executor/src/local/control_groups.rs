@@ -95,9 +95,15 @@ pub(super) struct ControlGroup(GroupDirectory);
 impl ControlGroup {
     fn make(place: &GroupDirectory, limit: u64) -> io::Result<Self> {
         static MADE: AtomicU64 = AtomicU64::new(0);
-        let number = MADE.fetch_add(1, Ordering::Relaxed);
-        let path = place.path.join(format!("{PREFIX}{}-{number}", process::id()));
-        fs::create_dir(&path)?;
+        let path = loop {
+            let number = MADE.fetch_add(1, Ordering::Relaxed);
+            let path = place.path.join(format!("{PREFIX}{}-{number}", process::id()));
+            match fs::create_dir(&path) {
+                // Of a process with the same number in another namespace.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                made => break made.map(|()| path)?,
+            }
+        };
         let directory = GroupDirectory { path, version: place.version };
         let group = Self(directory);
         let GroupDirectory { path, version } = &group.0;

@@ -4,12 +4,12 @@
 //! The kernel limits the memory of a control group, where one can be made. A thread looks at the processes, too, but not beside an exclusive
 //! execution, which it would disturb.
 
-use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+use std::{io, mem};
 
 use rustix::process::Pid;
 
@@ -54,8 +54,8 @@ impl Limiter {
         let has_watch = is_watched || invocation.limit.is_some();
         let watch = has_watch.then(|| LimitWatch::start(invocation.limit)).transpose()?;
         let kills = memory.and_then(|_| own_kills());
-        let work = invocation.work.path.clone();
-        Ok(Limits { memory, group, is_watched, watch, work, kills })
+        let directories = [&invocation.work, &invocation.outbox].map(|it| it.path.clone()).into();
+        Ok(Limits { memory, group, is_watched, watch, directories, kills })
     }
 
     /// Returns the message that memory was not limited, once.
@@ -78,8 +78,8 @@ pub(super) struct Limits {
     /// Whether its memory is watched.
     is_watched: bool,
     watch: Option<LimitWatch>,
-    /// Its working directory, whose files may be in memory.
-    work: PathBuf,
+    /// Directories of its own, whose files may be in memory.
+    directories: Vec<PathBuf>,
     /// The number of processes beside this one that the kernel had ended for want of memory.
     kills: Option<u64>,
 }
@@ -93,15 +93,23 @@ impl Limits {
         root: Pid,
         wait: impl FnOnce() -> T,
     ) -> (T, Option<MetLimit>) {
+        let limit = self.memory.filter(|_| self.is_watched || self.group.is_some());
+        let mut processes = limit
+            .map(|limit| MemoryUse::new(limit, leader, root, mem::take(&mut self.directories)));
         if self.group.as_ref().is_some_and(|group| add_all(group, leader).is_err()) {
             self.group = None;
         }
+        // What it has used before it was in its group does not count there, and nothing else may watch it.
+        if let Some(used) = processes.as_mut().filter(|_| !self.is_watched)
+            && used.is_too_much()
+        {
+            kill(leader);
+            return (wait(), Some(MetLimit::Memory(used.limit())));
+        }
         let Some(LimitWatch { begun, thread }) = self.watch.take() else { return (wait(), None) };
-        let memory = self.memory.filter(|_| self.is_watched).map(|limit| WatchedMemory {
-            // What it has used before it was in its group does not count there.
-            processes: MemoryUse::new(limit, leader, root, self.work.clone()),
-            group: self.group.take(),
-        });
+        let processes = processes.filter(|_| self.is_watched);
+        let memory =
+            processes.map(|processes| WatchedMemory { processes, group: self.group.take() });
         // The thread takes it.
         let _taken = begun.send((leader, memory));
         let waited = wait();

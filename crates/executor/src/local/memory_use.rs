@@ -1,7 +1,7 @@
 //! The memory that the processes of an execution use, as the kernel's files about processes have it.
 //!
-//! The sum of what is resident counts pages that processes share once for each. It is cheap, and only a sum above the limit leads to
-//! the question that is not: how much that is if shared pages are divided. Pages of files do not count: the kernel
+//! The sum of what each process has counts pages that processes share since a fork once for each. It is cheap, and only a sum above the limit
+//! leads to the question that is not: how much that is if shared pages are divided. Pages of files do not count: the kernel
 //! takes them back when memory is short.
 
 use std::fs;
@@ -12,8 +12,13 @@ use rustix::fs::{StatFs, statfs};
 use rustix::param::page_size;
 use rustix::process::Pid;
 
-/// The shortest time between two exact sums.
-const EXACT: Duration = Duration::from_secs(5);
+use crate::sandbox::HOME;
+
+/// The part of the time that exact sums may take: one in so many.
+const RARELY: u32 = 20;
+
+/// The longest time between two exact sums.
+const LONGEST: Duration = Duration::from_secs(5);
 
 /// The kernel's number of the file system in memory.
 const TMPFS: u64 = 0x0102_1994;
@@ -25,16 +30,16 @@ pub(super) struct MemoryUse {
     limit: u64,
     leader: Pid,
     root: Pid,
-    /// Its working directory.
-    work: PathBuf,
-    /// When it was last summed exactly.
-    summed: Option<Instant>,
+    /// Directories of its own on the disk.
+    directories: Vec<PathBuf>,
+    /// When it may be summed exactly again.
+    next: Option<Instant>,
 }
 
 impl MemoryUse {
-    /// The memory of the processes below `root`, in which `leader` leads the execution, and of files in the directory `work`.
-    pub(super) const fn new(limit: u64, leader: Pid, root: Pid, work: PathBuf) -> Self {
-        Self { limit, leader, root, work, summed: None }
+    /// The memory of the processes below `root`, in which `leader` leads the execution, and of files in these directories.
+    pub(super) const fn new(limit: u64, leader: Pid, root: Pid, directories: Vec<PathBuf>) -> Self {
+        Self { limit, leader, root, directories, next: None }
     }
 
     /// The memory that it may have, in bytes.
@@ -48,23 +53,26 @@ impl MemoryUse {
         if self.root == self.leader {
             all.push(self.leader);
         }
-        let resident: u64 = all.iter().map(|process| Resident::of(*process).all).sum();
-        // Without a root of its own, it has the directory of the host.
-        let shm = format!("/proc/{}/root/dev/shm", self.leader.as_raw_nonzero());
-        let shm = if self.root == self.leader { 0 } else { used_in_memory(Path::new(&shm)) };
-        let files = files_in_memory(&self.work);
-        if resident + shm + files <= self.limit
-            || self.summed.is_some_and(|it| it.elapsed() < EXACT)
-        {
+        let rough: u64 = all.iter().map(|process| Resident::of(*process).own()).sum();
+        // Without a root of its own, it has the directories of the host.
+        let is_isolated = self.root != self.leader;
+        let own = |name: &str| format!("/proc/{}/root{name}", self.leader.as_raw_nonzero());
+        let in_memory =
+            |name: &str| if is_isolated { used_in_memory(Path::new(&own(name))) } else { 0 };
+        let (shm, home) = (in_memory("/dev/shm"), in_memory(HOME));
+        let files = self.directories.iter().map(|it| files_in_memory(it)).sum::<u64>() + home;
+        let began = Instant::now();
+        let shared: u64 = all.iter().map(|process| Resident::of(*process).shared).sum();
+        if rough + shm.max(shared) + files <= self.limit || self.next.is_some_and(|it| began < it) {
             return false;
         }
-        self.summed = Some(Instant::now());
         let (mut own, mut shared) = (0, 0);
         for process in all {
             let share = Share::of(process);
             own += share.own;
             shared += share.shared;
         }
+        self.next = Some(began + (began.elapsed() * RARELY).min(LONGEST));
         // Files in /dev/shm that processes map are in both.
         own + shm.max(shared) + files > self.limit
     }
@@ -96,6 +104,11 @@ struct Resident {
 }
 
 impl Resident {
+    /// Pages that belong to no file.
+    const fn own(&self) -> u64 {
+        self.all.saturating_sub(self.shared)
+    }
+
     fn of(process: Pid) -> Self {
         let text = fs::read_to_string(format!("/proc/{}/statm", process.as_raw_nonzero()));
         let text = text.unwrap_or_default();
@@ -126,8 +139,8 @@ impl Share {
             (Some(own), Some(shared)) => Self { own, shared },
             // An older kernel, or a process that hides its memory.
             _ => {
-                let Resident { all, shared } = Resident::of(process);
-                Self { own: bytes("Pss:").unwrap_or(all.saturating_sub(shared)), shared: 0 }
+                let own = bytes("Pss:").unwrap_or_else(|| Resident::of(process).own());
+                Self { own, shared: 0 }
             }
         }
     }

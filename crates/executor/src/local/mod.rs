@@ -769,10 +769,11 @@ impl FinishedProcess {
         let status = match (own, self.met) {
             // It may have gone on without a part that was ended.
             (_, Some(MetLimit::Memory(limit))) => Some(Status::OutOfMemory(limit)),
-            (Status::Exited(0), _) => None,
+            // It may have been asked to end, and have left what it had so far.
             (_, Some(MetLimit::Time(limit))) => {
                 Some(Status::TimedOut(self.signal.unwrap_or(15), limit))
             }
+            (Status::Exited(0), None) => None,
             (status, None) => Some(status),
         };
         let Self { user, system, peak, left_behind, passed_on, isolation, lacking, tasks, .. } =

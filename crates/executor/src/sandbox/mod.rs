@@ -30,8 +30,8 @@ pub use self::missing_access::{installation, interpreter, is_shown, links};
 pub(crate) use self::missing_access::{lacking, lacking_interpreter};
 pub(crate) use self::mounts::VERIFY;
 pub(crate) use self::root::{DEVICES, TELLING};
-pub(crate) use self::spec::SandboxSpec;
 pub use self::spec::{COMPUTATION, INPUTS, OUTPUTS};
+pub(crate) use self::spec::{HOME, SandboxSpec};
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, BufReader, Write};
@@ -164,6 +164,7 @@ fn hint_for_step(doing: &str, source: &io::Error) -> Option<String> {
     let space = source.raw_os_error() == Some(Errno::NOSPC.raw_os_error());
     let hint = match doing {
         "create namespaces" if space => "sysctl user.max_user_namespaces is 0 or used up; raise it",
+        "show something in place of what its root has at" => "choose another path for it",
         follow if follow.starts_with(FOLLOW) => "grant that path itself in its access",
         "create namespaces" | "write" | "make private the mounts below" => {
             "allow user namespaces: sysctl kernel.unprivileged_userns_clone=1 (Debian) or \

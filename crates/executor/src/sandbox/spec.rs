@@ -29,7 +29,7 @@ pub(super) const TMP: &str = "/tmp";
 /// The variable that names the kind of a terminal.
 const TERM: &str = "TERM";
 /// An empty directory.
-pub(super) const HOME: &str = "/home/compeval";
+pub(crate) const HOME: &str = "/home/compeval";
 
 /// The number of directories of every execution: the computation's, the outbox, and the working
 /// directory.

@@ -6,36 +6,41 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::{io, iter};
 
+use ce_files::beneath::allow;
 use rustix::fs::{
-    AtFlags, Dir, FileType, Mode, OFlags, openat, readlinkat, renameat, statat, symlinkat, unlinkat,
+    AtFlags, Dir, FileType, Mode, OFlags, openat, readlinkat, renameat, statat, symlinkat,
 };
+use rustix::io::Errno;
 
 use super::{Disk, Result};
 
-/// The name of a link before it takes the place of another one.
-const NEW_LINK: &str = ".ce-new-link";
-
 impl Disk {
     /// Makes the absolute links relative that lead to a directory, or into it, which was at `place` while it was made. Other links stay.
+    /// Does nothing if it is not a directory.
     pub(crate) fn make_links_relative(&self, directory: &Path, place: &Path) -> Result<()> {
         self.attempt("make links relative in", directory, || {
-            self.at(directory, |above, name| {
-                let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-                let top = openat(above, name, flags, Mode::empty())?;
-                change_links(top, place)
+            self.at(directory, |above, name| match statat(above, name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(about) if FileType::from_raw_mode(about.st_mode) == FileType::Directory => {
+                    change_links(above, name, place)
+                }
+                // That is reported when it is sealed.
+                _ => Ok(()),
             })
         })
     }
 }
 
-/// Changes the links below a directory.
-fn change_links(top: OwnedFd, place: &Path) -> io::Result<()> {
+/// Changes the links below a directory, which may have removed its owner's rights.
+fn change_links(above: &OwnedFd, top: &OsStr, place: &Path) -> io::Result<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut left = vec![(top, 0)];
-    while let Some((directory, depth)) = left.pop() {
+    // There may be more of them than this process may have open files.
+    let mut left = vec![(PathBuf::from(top), 0)];
+    while let Some((path, depth)) = left.pop() {
+        allow(above, path.as_os_str(), 0o700)?;
+        let directory = openat(above, &path, flags, Mode::empty())?;
         for entry in Dir::read_from(&directory)? {
             let entry = entry?;
-            let name = entry.file_name();
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
             let kind = match entry.file_type() {
                 // Some file systems do not say so in a list.
                 FileType::Unknown => {
@@ -45,23 +50,34 @@ fn change_links(top: OwnedFd, place: &Path) -> io::Result<()> {
                 kind => kind,
             };
             match kind {
-                FileType::Directory if name != c"." && name != c".." => {
-                    left.push((openat(&directory, name, flags, Mode::empty())?, depth + 1));
+                FileType::Directory if name != "." && name != ".." => {
+                    left.push((path.join(name), depth + 1));
                 }
                 FileType::Symlink => {
                     let target = readlinkat(&directory, name, Vec::new())?;
                     let target = Path::new(OsStr::from_bytes(target.as_bytes()));
-                    let Some(target) = relative(target, place, depth) else { continue };
-                    let name = OsStr::from_bytes(name.to_bytes());
-                    let _rest = unlinkat(&directory, NEW_LINK, AtFlags::empty());
-                    symlinkat(&target, directory.as_fd(), NEW_LINK)?;
-                    renameat(&directory, NEW_LINK, &directory, name)?;
+                    if let Some(target) = relative(target, place, depth) {
+                        replace_link(&directory, name, &target)?;
+                    }
                 }
                 _ => {}
             }
         }
     }
     Ok(())
+}
+
+/// Gives a link another target, by a link with a name that is free.
+fn replace_link(directory: &OwnedFd, name: &OsStr, target: &Path) -> io::Result<()> {
+    let mut number = 0;
+    let free = loop {
+        let free = format!(".link-{number}");
+        match symlinkat(target, directory.as_fd(), &free) {
+            Err(Errno::EXIST) => number += 1,
+            made => break made.map(|()| free)?,
+        }
+    };
+    Ok(renameat(directory, free, directory, name)?)
 }
 
 /// The target of a link that many directories below `place`; `None` if it leads elsewhere, or is relative.
@@ -77,7 +93,27 @@ fn relative(target: &Path, place: &Path, depth: usize) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::{self, File, Permissions};
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
     use super::*;
+
+    #[test]
+    fn only_links_into_the_directory_change_whatever_is_beside_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path().join("top");
+        fs::create_dir_all(top.join("ro/deep")).unwrap();
+        fs::write(top.join(".link-0"), "kept").unwrap();
+        let links = [("in", "/opt/env/ro"), ("out", "/etc"), ("ro/up", "/opt/env/in")];
+        links.iter().for_each(|(name, to)| symlink(to, top.join(name)).unwrap());
+        fs::set_permissions(top.join("ro"), Permissions::from_mode(0o555)).unwrap();
+        let above: OwnedFd = File::open(dir.path()).unwrap().into();
+        change_links(&above, OsStr::new("top"), Path::new("/opt/env")).unwrap();
+        let targets = links.map(|(name, _)| fs::read_link(top.join(name)).unwrap());
+        assert_eq!(targets, ["ro", "/etc", "../in"].map(PathBuf::from));
+        assert_eq!(fs::read_to_string(top.join(".link-0")).unwrap(), "kept");
+        assert_eq!(fs::read_dir(&top).unwrap().count(), 4);
+    }
 
     #[test]
     fn a_link_into_the_directory_becomes_relative() {

@@ -189,8 +189,8 @@ fn access_names_inputs_that_there_are() {
              try: name a line of the computation's file inputs\n\
              computations/add/access:7: the computation has no input \"\"\n\
              try: name a line of the computation's file inputs\n\
-             computations/mul/access:1: the computation has 2 inputs \"a\"\n\
-             try: give these inputs different names",
+             computations/mul/access:1: 2 inputs or outputs of the computation are called \"a\"\n\
+             try: give them different names",
         );
 }
 
