@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::chromium::Chromium;
 use super::{data, page, report, sweep};
+use crate::isolation;
 use crate::lab::Lab;
 use crate::shared;
 
@@ -44,6 +45,25 @@ fn a_page_of_a_storage_has_all_calls_and_their_origins() {
     assert!(ran.stdout == page(&lab), "the pages differ");
     ran.says("ce: standard output: 2 calls, 0 tables\n");
     assert!(!lab.path("task/-").exists());
+}
+
+#[test]
+fn what_was_taken_over_is_not_computed_twice() {
+    if !isolation::is_possible() {
+        return;
+    }
+    let lab = Lab::task("Inputs: 'x'\n(wait INPUT('x'))[0]").isolated();
+    let lab = lab.computation("wait", "x", "y", "sleep 0.4; cat \"$1\" >\"$2\"").commit();
+    let took = |calls: &str| {
+        lab.ce_run(&[]).exit(0);
+        report(&lab, &["../storage"]).exit(0).says(calls);
+        let page = page(&lab);
+        let end = page.find(" of computing").unwrap();
+        page[..end].rsplit(", ").next().unwrap().to_owned()
+    };
+    let once = took("page.html: 1 call, ");
+    lab.git("task", &["commit", "--quiet", "--allow-empty", "--amend", "-m", "other"]);
+    assert_eq!(took("page.html: 2 calls, "), once);
 }
 
 #[test]

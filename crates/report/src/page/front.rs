@@ -6,7 +6,7 @@
 //! It also has the tables further below about the making of the results: the executions of each computation, with times and
 //! durations.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use super::measurements::{self, LevelComparison, ShownTable};
 use super::{different, in_utc, lines, moment, text};
@@ -106,9 +106,17 @@ fn counted_lack(failed: usize, missing: usize, suspended: usize) -> String {
     parts.map(|(count, word)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
 }
 
+/// The calls that stand for an execution each: not those whose outputs were taken over from another one on the page.
+fn executions(calls: &[PageCall]) -> impl Iterator<Item = &PageCall> + Clone {
+    let names: HashSet<&str> = calls.iter().map(|call| call.name.as_str()).collect();
+    calls.iter().filter(move |call| {
+        call.taken_over.as_ref().is_none_or(|source| !names.contains(source.from.as_str()))
+    })
+}
+
 /// When calls were executed, and how long that took.
 fn when(calls: &[PageCall]) -> String {
-    let timed = calls.iter().filter_map(|call| Some((call.end?, call.seconds.unwrap_or(0.0))));
+    let timed = executions(calls).filter_map(|call| Some((call.end?, call.seconds.unwrap_or(0.0))));
     let begin = timed.clone().map(|(end, seconds)| end - (seconds * 1000.0) as i64).min();
     let end = timed.clone().map(|(end, _)| end).max();
     let Some((begin, end)) = begin.zip(end) else {
@@ -486,9 +494,6 @@ impl<'a> ComputationCalls<'a> {
         self.calls += 1;
         self.failed += usize::from(call.state == PageCallState::Failed);
         self.missing += usize::from(call.state == PageCallState::Missing);
-        self.seconds.extend(call.seconds);
-        self.cpu.extend(call.cpu_seconds);
-        self.peak = self.peak.max(call.peak_bytes);
         self.ends.extend(call.end);
         // The version that was executed.
         let origin = call.taken_over.as_ref().and_then(|from| from.from.split('/').nth(1));
@@ -497,6 +502,12 @@ impl<'a> ComputationCalls<'a> {
         if !commit.is_empty() && !self.commits.contains(&commit) {
             self.commits.push(commit);
         }
+    }
+
+    fn add_execution(&mut self, call: &PageCall) {
+        self.seconds.extend(call.seconds);
+        self.cpu.extend(call.cpu_seconds);
+        self.peak = self.peak.max(call.peak_bytes);
     }
 
     fn executed(&self) -> String {
@@ -513,6 +524,9 @@ pub(super) fn computations(data: &PageData) -> Markup {
     let mut groups: BTreeMap<&str, ComputationCalls<'_>> = BTreeMap::new();
     for call in &data.calls {
         groups.entry(&call.computation).or_default().add(call);
+    }
+    for call in executions(&data.calls) {
+        groups.entry(&call.computation).or_default().add_execution(call);
     }
     let mut groups: Vec<(&str, ComputationCalls<'_>)> = groups.into_iter().collect();
     let total = |group: &ComputationCalls<'_>| group.seconds.iter().sum::<f64>();
