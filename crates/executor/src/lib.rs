@@ -25,11 +25,11 @@ pub use self::invocation::{
     CallProgram, DIRECTORY, HEAD, InputFile, Inspection, Invocation, OutputFile, Span, TAIL,
     VerifiedPath, head, tail,
 };
-pub use self::local::{GRACE, Local};
+pub use self::local::{GRACE, Local, own_peak_memory};
 pub use self::open_files::raise_open_files;
 pub use self::own_process::{
     Detach, Leaving, TerminalRelay, detach, has_hung_up, is_terminal, note_unwritten,
-    outlive_typed_signals, own_peak_memory, reset_signals, was_ignored,
+    outlive_typed_signals, reset_signals, was_ignored,
 };
 pub use self::sandbox::{
     COMPUTATION, INPUTS, OUTPUTS, Sandbox, SandboxError, installation, interpreter, is_shown, links,

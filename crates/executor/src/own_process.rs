@@ -56,15 +56,6 @@ pub fn outlive_typed_signals() {
     }
 }
 
-/// The peak resident memory of this process in bytes, if the kernel says so. A process that it starts has had it, too, for the kernel:
-/// until it has replaced this program by another one.
-pub fn own_peak_memory() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse().ok());
-    kilobytes.map_or(0, |kilobytes: u64| kilobytes * 1024)
-}
-
 /// Whether an output of this program was a terminal that is gone.
 static HAS_HUNG_UP: AtomicBool = AtomicBool::new(false);
 

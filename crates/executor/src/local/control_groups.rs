@@ -26,14 +26,14 @@ const TRIAL: u64 = 1 << 30;
 
 /// The two kinds of groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Version {
+pub(super) enum Version {
     First,
     Second,
 }
 
 impl Version {
     /// The file with the limit.
-    const fn limit(self) -> &'static str {
+    pub(super) const fn limit(self) -> &'static str {
         match self {
             Self::First => "memory.limit_in_bytes",
             Self::Second => "memory.max",
@@ -153,17 +153,29 @@ fn own_groups() -> Vec<GroupDirectory> {
     directories(&read("cgroup"), &read("mountinfo"))
 }
 
+/// A group of a process that accounts for memory, as its file `cgroup` names it.
+pub(super) struct MemoryGroup<'a> {
+    pub(super) version: Version,
+    pub(super) path: &'a str,
+}
+
+/// Finds the groups that account for memory in a file `cgroup`.
+pub(super) fn memory_groups(groups: &str) -> impl Iterator<Item = MemoryGroup<'_>> {
+    groups.lines().filter_map(|line| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (fields.next()?, fields.next()?);
+        let version = match controllers {
+            "" => Version::Second,
+            _ => controllers.split(',').any(|it| it == "memory").then_some(Version::First)?,
+        };
+        Some(MemoryGroup { version, path })
+    })
+}
+
 /// Finds the groups of a process in its files `cgroup` and `mountinfo`.
 fn directories(groups: &str, mounts: &str) -> Vec<GroupDirectory> {
     let mut found = Vec::new();
-    for line in groups.lines() {
-        let mut fields = line.splitn(3, ':').skip(1);
-        let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { continue };
-        let version = match controllers {
-            "" => Version::Second,
-            _ if controllers.split(',').any(|it| it == "memory") => Version::First,
-            _ => continue,
-        };
+    for MemoryGroup { version, path } in memory_groups(groups) {
         let mounted = mounts.lines().find_map(|line| {
             let (place, kind) = line.split_once(" - ")?;
             let (root, mount_point) = {

@@ -15,6 +15,8 @@ use std::sync::{self, Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use std::{env, io, thread};
 
+use super::control_groups::{MemoryGroup, Version, memory_groups};
+use super::memory_use::field;
 use crate::executor::ExecuteError;
 use crate::invocation::VISIBLE_GPUS;
 use ce_files::umask;
@@ -459,26 +461,17 @@ pub(super) fn memory_for_executions() -> Option<u64> {
 /// The memory of the host whose root this is, or the limit of the control groups of this process if that is less.
 fn memory(root: &Path) -> Option<u64> {
     let read = |path: &str| fs::read_to_string(root.join(path)).ok();
-    let total = read("proc/meminfo").and_then(|text| {
-        let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-        let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-        kilobytes.checked_mul(1024)
-    });
+    let total = read("proc/meminfo").and_then(|text| field(&text, "MemTotal:"));
     let groups = read("proc/self/cgroup").unwrap_or_default();
     let mut limits: Vec<u64> = Vec::new();
-    for line in groups.lines() {
-        let mut fields = line.splitn(3, ':').skip(1);
-        let (Some(controllers), Some(group)) = (fields.next(), fields.next()) else { continue };
-        let (mount, file) = match controllers {
-            "" => ("sys/fs/cgroup", "memory.max"),
-            names if names.split(',').any(|name| name == "memory") => {
-                ("sys/fs/cgroup/memory", "memory.limit_in_bytes")
-            }
-            _ => continue,
+    for MemoryGroup { version, path } in memory_groups(&groups) {
+        let mount = match version {
+            Version::First => "sys/fs/cgroup/memory",
+            Version::Second => "sys/fs/cgroup",
         };
         // In a container, the group itself may be mounted.
-        for place in Path::new(group.trim_start_matches('/')).ancestors() {
-            let limit = fs::read_to_string(root.join(mount).join(place).join(file));
+        for place in Path::new(path.trim_start_matches('/')).ancestors() {
+            let limit = fs::read_to_string(root.join(mount).join(place).join(version.limit()));
             limits.extend(limit.ok().and_then(|text| text.trim().parse::<u64>().ok()));
         }
     }

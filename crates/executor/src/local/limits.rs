@@ -53,7 +53,7 @@ impl Limiter {
         let is_watched = memory.is_some() && !invocation.exclusive && invocation.span.is_none();
         let has_watch = is_watched || invocation.limit.is_some();
         let watch = has_watch.then(|| LimitWatch::start(invocation.limit)).transpose()?;
-        let kills = memory.and_then(|_| own_kills());
+        let kills = if memory.is_some() && group.is_none() { own_kills() } else { None };
         let directories = [&invocation.work, &invocation.outbox].map(|it| it.path.clone()).into();
         Ok(Limits { memory, group, is_watched, watch, directories, kills })
     }
@@ -98,8 +98,9 @@ impl Limits {
             .map(|limit| MemoryUse::new(limit, leader, root, mem::take(&mut self.directories)));
         if self.group.as_ref().is_some_and(|group| add_all(group, leader).is_err()) {
             self.group = None;
+            self.kills = own_kills();
         }
-        // What it has used before it was in its group does not count there, and nothing else may watch it.
+        // The group does not count memory that was used before. Without a watch this is the only look.
         if let Some(used) = processes.as_mut().filter(|_| !self.is_watched)
             && used.is_too_much()
         {

@@ -14,7 +14,7 @@ use rustix::process::Pid;
 
 use crate::sandbox::HOME;
 
-/// The part of the time that exact sums may take: one in so many.
+/// Exact sums take at most one of so many parts of the time.
 const RARELY: u32 = 20;
 
 /// The longest time between two exact sums.
@@ -53,7 +53,11 @@ impl MemoryUse {
         if self.root == self.leader {
             all.push(self.leader);
         }
-        let rough: u64 = all.iter().map(|process| Resident::of(*process).own()).sum();
+        let (mut rough, mut shared) = (0, 0);
+        for resident in all.iter().map(|process| Resident::of(*process)) {
+            rough += resident.own();
+            shared += resident.shared;
+        }
         // Without a root of its own, it has the directories of the host.
         let is_isolated = self.root != self.leader;
         let own = |name: &str| format!("/proc/{}/root{name}", self.leader.as_raw_nonzero());
@@ -62,7 +66,6 @@ impl MemoryUse {
         let (shm, home) = (in_memory("/dev/shm"), in_memory(HOME));
         let files = self.directories.iter().map(|it| files_in_memory(it)).sum::<u64>() + home;
         let began = Instant::now();
-        let shared: u64 = all.iter().map(|process| Resident::of(*process).shared).sum();
         if rough + shm.max(shared) + files <= self.limit || self.next.is_some_and(|it| began < it) {
             return false;
         }
@@ -76,6 +79,19 @@ impl MemoryUse {
         // Files in /dev/shm that processes map are in both.
         own + shm.max(shared) + files > self.limit
     }
+}
+
+/// The bytes in a field of a file of the kernel's, such as `MemTotal:`, whose unit is kB.
+pub(super) fn field(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// The peak resident memory of this process in bytes, if the kernel says so. A process that it starts has had it, too, for the kernel:
+/// until it has replaced this program by another one.
+pub fn own_peak_memory() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    field(&status, "VmHWM:").unwrap_or(0)
 }
 
 /// The descendants of a process.
@@ -130,11 +146,7 @@ impl Share {
     fn of(process: Pid) -> Self {
         let text = fs::read_to_string(format!("/proc/{}/smaps_rollup", process.as_raw_nonzero()));
         let text = text.unwrap_or_default();
-        let bytes = |name: &str| {
-            let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-            let number: u64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
-            Some(number * 1024)
-        };
+        let bytes = |name| field(&text, name);
         match (bytes("Pss_Anon:"), bytes("Pss_Shmem:")) {
             (Some(own), Some(shared)) => Self { own, shared },
             // An older kernel, or a process that hides its memory.

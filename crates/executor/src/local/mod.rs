@@ -13,6 +13,7 @@ mod limits;
 mod memory_use;
 mod process_groups;
 
+pub use self::memory_use::own_peak_memory;
 pub use self::process_groups::GRACE;
 
 use std::ffi::{OsStr, OsString};
