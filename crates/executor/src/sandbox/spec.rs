@@ -387,10 +387,20 @@ fn environment(
 
 #[cfg(test)]
 mod tests {
+    use super::super::root::{HARDWARE, PROGRAMS};
     use super::*;
 
     fn bind(mode: BindMode, id: Option<(u64, u64)>) -> Bind {
         Bind { mode, source: "/a".into(), id, target: "/t".into() }
+    }
+
+    #[test]
+    fn no_file_has_a_path_of_its_own_where_a_sandbox_shows_something() {
+        let own = [COMPUTATION, INPUTS, OUTPUTS, TMP, HOME, "/dev", "/proc"];
+        for shown in PROGRAMS.iter().chain(&HARDWARE).chain(&own) {
+            let rule = Rule::parse(&format!("at {shown} x"), &["x".to_owned()], &[]).unwrap();
+            assert!(Access::new(vec![rule]).taken().is_some(), "{shown}");
+        }
     }
 
     #[test]
