@@ -239,13 +239,13 @@ fn a_call_takes_no_more_system_calls_than_its_budget() {
         compare(1, &SIZES.map(chain), &["--at", "HEAD"]),
     ];
     if isolation::is_possible() {
-        let count = || {
+        let count_isolated = || {
             let labs = SIZES.map(|calls| chain(calls).isolated());
             compare(2, &labs, &["--at", "HEAD", "--no-sync"])
         };
         // Launchers talk to other processes, and take some calls more or fewer on a busy host.
-        let counted = count();
-        compared.push(if counted.0 { counted } else { count() });
+        let counted = count_isolated();
+        compared.push(if counted.0 { counted } else { count_isolated() });
     }
     let kept = compared.iter().all(|(kept, _)| *kept);
     let tables: String = compared.into_iter().map(|(_, table)| table).collect();

@@ -311,8 +311,9 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// The outcome of an absent call that ended with an exit status before, or met the end of its range of limits, if that counts. The failure may be from
-    /// another commit, of the same computation with the same inputs, like a result that is taken over.
+    /// The outcome of an absent call that ended with an exit status before, or met the end of its range of limits, if that
+    /// counts. The failure may be from another commit, of the same computation with the same inputs, like a result that is
+    /// taken over.
     fn remembered_failure(&self, id: CallId, call: Call<'_>, name: &ResultName) -> Option<Outcome> {
         if self.execution.is_some_and(|it| it.policy.retry_failed) || self.is_forced(name) {
             return None;

@@ -457,7 +457,7 @@ impl Evaluation {
     /// Notes the memory that an execution has used, if that is more than it had reserved.
     pub(super) fn note_memory(&self, computation: &ComputationName, asked: &Resources, used: u64) {
         let Some(reserved) = asked.memory.filter(|reserved| used > *reserved) else { return };
-        // The peak of a small program is that of the process that has started it.
+        // The kernel reports at least the memory of this program, which has started it.
         if used <= own_peak_memory() {
             return;
         }

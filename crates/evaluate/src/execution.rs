@@ -158,7 +158,7 @@ impl<'e, 'a> CallRunner<'e, 'a> {
         record.map(|record| record.failure.attempts).unwrap_or_default()
     }
 
-    /// What a call asks for after these attempts.
+    /// Returns the resources that a call requests after these attempts.
     fn after(&self, resources: Resources, attempts: &[LimitedAttempt]) -> Resources {
         if attempts.is_empty() {
             return resources;
@@ -435,9 +435,11 @@ impl<'e, 'a> CallRunner<'e, 'a> {
         let CallError::Ended(failed) = error else { return error };
         let limit = match failed.status {
             Status::OutOfMemory(bytes) => AttemptLimit::Memory(bytes),
-            // And not that of the run.
+            // The time limit of the run may be shorter.
             Status::TimedOut(_, time) if resources.time == Some(time) => AttemptLimit::Time(time),
-            _ => return CallError::Ended(failed),
+            Status::Exited(_) | Status::Killed(_) | Status::TimedOut(..) => {
+                return CallError::Ended(failed);
+            }
         };
         let Some(up_to) = resources.end_of_range(limit) else { return CallError::Ended(failed) };
         let (seconds, peak_bytes) = (Some(failed.usage.seconds()), Some(failed.usage.peak));
@@ -585,7 +587,7 @@ impl<'e, 'a> CallRunner<'e, 'a> {
         }
         let entry = Entry::Call(name.clone());
         let record = self.launcher.storage.records().read_fitting(&entry).ok().flatten();
-        // What tasks have used is not known.
+        // The usage of tasks is not known.
         let Some(Record::Call(record)) = record else { return };
         let execution = record.execution().filter(|it| it.tasks.is_empty());
         let peak = execution.map_or(0, |execution| execution.peak_bytes);

@@ -330,12 +330,12 @@ pub enum CallError {
 pub struct LimitedExecution {
     pub failed: Failed,
     pub attempt: LimitedAttempt,
-    /// The limit of the next attempt; that of this one, if it was the last.
+    /// The limit of the next attempt; after the last attempt, its own limit.
     pub next: AttemptLimit,
 }
 
 impl LimitedExecution {
-    /// What comes next, in words.
+    /// Returns the text about the next attempt.
     fn then(&self) -> String {
         let LimitedAttempt { limit, up_to, last, .. } = self.attempt;
         match last {
@@ -345,7 +345,7 @@ impl LimitedExecution {
         }
     }
 
-    /// What to do after the last attempt.
+    /// Returns advice after the last attempt.
     fn advice(&self) -> Option<String> {
         let LimitedAttempt { limit, up_to, last, .. } = self.attempt;
         let advice = match limit {

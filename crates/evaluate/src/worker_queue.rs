@@ -87,16 +87,15 @@ impl WorkerQueue {
         expects_workers: bool,
     ) -> Result<Self, EvaluateError> {
         storage.runs().queue().open()?;
-        let (ran_out_of_memory, state, changed) = Default::default();
         let shared = Arc::new(QueueWatch {
             storage,
             key,
             executor,
             rules,
             expects_workers,
-            ran_out_of_memory,
-            state,
-            changed,
+            ran_out_of_memory: OnceLock::new(),
+            state: Mutex::default(),
+            changed: Condvar::new(),
         });
         let watching = Arc::clone(&shared);
         let thread =
@@ -104,7 +103,7 @@ impl WorkerQueue {
         Ok(Self { shared, thread: Some(thread.map_err(EvaluateError::Threads)?) })
     }
 
-    /// Lets somebody be asked whether a worker has ended since it used more memory than it had.
+    /// Sets the function that reports whether a worker has ended since it used more memory than it had.
     pub(super) fn ask_of_memory(&self, verdict: MemoryVerdict) {
         let _asked = self.shared.ran_out_of_memory.set(verdict);
     }

@@ -194,7 +194,7 @@ fn set(text: &str, inputs: &[String]) -> Result<Rule, RuleError> {
     Ok(Rule::Set { variable: variable.to_owned(), input, path: path.to_owned() })
 }
 
-/// Finds a name whose slash may be left out, if it is that of a directory.
+/// Finds a name. The slash of a directory may be left out.
 fn directory_label(name: &str, names: &[String]) -> Result<InputLabel, RuleError> {
     match label(name, names) {
         Err(RuleError::NoInput(_)) => {

@@ -408,7 +408,7 @@ impl Resources {
         Some(resources)
     }
 
-    /// What the next attempt asks for after these, which limits have ended: twice as much, up to the end of the range and of the memory that
+    /// Returns the resources that the next attempt requests after these, which limits have ended: twice as much, up to the end of the range and of the memory that
     /// there is.
     #[must_use]
     pub fn after(mut self, attempts: &[LimitedAttempt], there: Option<u64>) -> Self {
@@ -733,7 +733,7 @@ mod tests {
         LimitedAttempt { limit, up_to, last, seconds: None, peak_bytes: None }
     }
 
-    /// The numbers of the attempts, each of which a limit of memory ends.
+    /// The memory of each attempt, if all are ended by their limits.
     fn attempts(range: &str, there: Option<u64>) -> Vec<String> {
         let asked = set(Resource::Memory, range).unwrap();
         let (mut ended, mut numbers) = (Vec::new(), Vec::new());

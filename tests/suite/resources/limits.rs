@@ -38,7 +38,7 @@ fn records(lab: &Lab, part: &str) -> Vec<Value> {
         .collect()
 }
 
-/// What limits have ended before the call was successful.
+/// The limits that have ended earlier attempts of the only call.
 fn attempts(lab: &Lab) -> Vec<String> {
     let records = records(lab, "/record/");
     let attempts = &records[0]["origin"]["executed"]["attempts"];

@@ -260,7 +260,7 @@ impl WorkerSettings {
     }
 }
 
-/// The memory of a worker beside that of a call whose memory is limited: the limit of the call comes first.
+/// The memory that a worker gets in addition to the limit of its call, so that the call meets its own limit first.
 const OWN_MEMORY: u64 = 128 << 20;
 
 /// The memory of a worker for calls with these resources, in bytes.
