@@ -45,6 +45,7 @@ mod given_files;
 mod golden;
 mod harness;
 mod hostile;
+mod images;
 mod inside;
 mod isolation;
 mod json;

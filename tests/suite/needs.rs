@@ -15,13 +15,14 @@ use std::process::{Command, Stdio};
 use std::sync::{Mutex, OnceLock};
 
 /// Programs, and the packages of Debian that have them, or what installs them.
-const PROGRAMS: [(&str, &str); 26] = [
+const PROGRAMS: [(&str, &str); 29] = [
     ("/usr/lib/openssh/sftp-server", "openssh-sftp-server"),
     ("Rscript", "r-base-core r-cran-jsonlite"),
     ("bcftools", "bcftools"),
     ("bwa", "bwa"),
     ("cc", "gcc libc6-dev"),
     ("chromium", "chromium"),
+    ("docker-registry", "docker-registry"),
     ("dpkg-deb", "dpkg"),
     ("fish", "fish"),
     ("git-lfs", "git-lfs"),
@@ -36,10 +37,12 @@ const PROGRAMS: [(&str, &str); 26] = [
     ("samtools", "samtools"),
     ("sge_qmaster", "gridengine-master gridengine-exec gridengine-client dma"),
     ("setpriv", "util-linux"),
+    ("skopeo", "skopeo"),
     ("slurmctld", "munge slurmctld slurmd slurm-client"),
     ("ssh-keygen", "openssh-client"),
     ("sshfs", "sshfs"),
     ("strace", "strace"),
+    ("umoci", "umoci"),
     ("validate-crate", "tests/crate/install"),
     ("vim", "vim"),
 ];

@@ -54,7 +54,7 @@ macro_rules! directory {
 }
 
 /// All of them, by their names.
-pub const LIBRARY_COMPUTATIONS: [LibraryComputation; 11] = [
+pub const LIBRARY_COMPUTATIONS: [LibraryComputation; 12] = [
     LibraryComputation {
         name: "build-c",
         help: "a program from a directory of C files (by cc)",
@@ -66,6 +66,12 @@ pub const LIBRARY_COMPUTATIONS: [LibraryComputation; 11] = [
         help: "a program from a C file (by cc)",
         example: "(compile-c OWN('data/program.c'))",
         files: directory!("compile-c"),
+    },
+    LibraryComputation {
+        name: "container-image",
+        help: "the system of a container's image (by skopeo and umoci)",
+        example: "(container-image OWN('data/image'))",
+        files: program!("container-image.py"),
     },
     LibraryComputation {
         name: "derive-columns",
