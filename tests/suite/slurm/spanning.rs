@@ -68,6 +68,33 @@ fn every_task_writes_and_the_directory_is_published_once() {
 }
 
 #[test]
+fn tasks_of_every_host_find_what_has_a_path_of_its_own() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let text = "prefix: -> made/
+    #CE access at /opt/made made
+    echo 'knows /opt/made' > /opt/made/text; ln -s /opt/made/text $out_made/link
+
+call: prefix/ -> y/
+    #CE resources nodes 2
+    #CE resources tasks 4
+    #CE resources launcher srun
+    #CE access at /opt/made prefix
+    #CE access at /opt/y y
+    cat /opt/made/link > /opt/y/$SLURM_PROCID; echo $1 $in_prefix $out_y >> $2/$SLURM_PROCID
+
+(call (prefix))
+";
+    let lab = Lab::empty().isolated().one_text(text).with_storage().commit();
+    lab.ce_run_on(cluster, &[]).exit(0);
+    lab.is_left_alone_by(cluster);
+    let expected = ["0", "1", "2", "3"].map(|task| {
+        let said = "knows /opt/made\n/opt/made /opt/made /opt/y\n";
+        (task.to_owned(), said.to_owned())
+    });
+    assert_eq!(made(&lab), expected);
+}
+
+#[test]
 fn a_task_that_fails_ends_the_others_and_is_named() {
     let Some(cluster) = Cluster::shared() else { return };
     // The others wait until they are ended.
