@@ -266,6 +266,42 @@ fn a_step_gets_a_repository_at_its_commit() {
 }
 
 #[test]
+fn a_later_step_finds_the_repository_of_an_earlier_one() {
+    let build = step("build", r#"{"REPO-PATH-app": ""}"#, "echo '{}' > output_params.txt");
+    let start = r#"path=$(sed -n 's/^REPO-PATH-app=//p' params_in_all.txt)
+        echo "{\"path\": \"$path\", \"text\": \"$(cat "$path/text")\"}" > output_params.txt"#;
+    let read = step("read", r#"{"RUN-all-params": ""}"#, start);
+    let lab = workspace("build/run.sh:\nread/run.sh: build\n", &[build, read]);
+    fs::create_dir_all(lab.path("app")).unwrap();
+    fs::write(lab.path("app/text"), "one").unwrap();
+    repository::init(&lab.path("app"));
+    repository::commit(&lab.path("app"), LAB, "app");
+    let lab = towards(lab.isolated(), &["read"]);
+    let path = "../../../build/runs/run/repos/app/";
+    let ran = run(&lab, &["-r", "app=../app"]).exit(0);
+    assert_eq!(put_out(&ran), json!({"path": path, "text": "one"}));
+}
+
+#[test]
+fn a_run_id_that_is_given_holds_for_all_replicates() {
+    let step = step("a", r#"{"RUN-id": "default"}"#, "cp input_params.txt output_params.txt");
+    let lab = towards(workspace("a/run.sh:\n", &[step]), &["a", "2"]);
+    let ids = |arguments: &[&str]| {
+        let ran = run(&lab, arguments).exit(0);
+        let (_, outputs) = ran.stdout.split_once("Task outputs are:\n").unwrap();
+        let paths = outputs.lines().map(|line| line.rsplit(' ').next().unwrap());
+        let rows: String = paths.map(|path| lab.stored(path)).collect();
+        let rows = rows.lines().map(|row| serde_json::from_str::<Value>(row).unwrap());
+        rows.map(|row| row["RUN-id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(&[]), ["1", "2"]);
+    assert_eq!(ids(&["-p", "RUN-id=mine"]), ["mine", "mine"]);
+    fs::write(lab.path("points.json"), r#"{"RUN-id": ["x", "mine"]}"#).unwrap();
+    assert_eq!(ids(&["--points", "../points.json"]), ["x", "x", "mine", "mine"]);
+    assert_eq!(lab.called().len(), 4);
+}
+
+#[test]
 fn scripts_of_lua_find_their_modules() {
     needs(&["lua5.4"]);
     let script = r#"local util = require "benmet.util"

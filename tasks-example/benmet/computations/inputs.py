@@ -56,12 +56,18 @@ def typed(value, default):
 
 def main():
     step, program, given, known, output, lua, parameters_to, active_to = sys.argv[1:]
-    inputs = declared(step, read(program).strip().split('/', 1)[1], lua)
+    name_of_step, script = read(program).strip().split('/', 1)
+    inputs = declared(step, script, lua)
     active = {**parsed(read(known), 'known'), **parsed(read(output), 'output')}
     values = {**parsed(read(given), 'given'), **active}
+    if not values.get('RUN-id'):
+        values['RUN-id'] = values.get('RUN-replicate', '')
     parameters = {}
     for name, default in inputs.items():
-        if name.startswith('REPO-'):
+        if name.startswith('REPO-PATH-'):
+            repository = name.removeprefix('REPO-PATH-')
+            parameters[name] = active[name] = f'../../../{name_of_step}/runs/run/repos/{repository}/'
+        elif name.startswith('REPO-'):
             parameters[name] = ''  # known to `start`
         elif name != 'RUN-all-params':
             parameters[name] = active[name] = typed(values.get(name, default), default)
