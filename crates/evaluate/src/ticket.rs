@@ -3,7 +3,7 @@
 //! A worker evaluates a ticket as a task of one call. So a call is found, taken over, executed and published there by the same
 //! rules as anywhere.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -163,6 +163,7 @@ fn task(ticket: &Ticket) -> Result<Task, NameError> {
         resources,
         workflow: builder.finish(root),
         definitions: BTreeMap::new(),
+        parts: BTreeSet::new(),
     })
 }
 

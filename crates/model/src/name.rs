@@ -278,20 +278,33 @@ const LONGEST_FILE_NAME: usize = 200;
 /// characters, `%` and everything that is not ASCII are written as `%XX`, as in URLs, and so is a dot at the beginning. The empty text is `%`. A name that
 /// is too long ends in the text's SHA-1. Different texts have different names.
 pub fn file_name(text: &str) -> String {
+    component_of(text, |c| c.is_ascii())
+}
+
+/// Does the same for the name of a file outside of the storage, in which letters and signs of all languages stay.
+pub fn outer_file_name(text: &str) -> String {
+    component_of(text, |_| true)
+}
+
+/// Makes one component of a path of any text. A character that is not plain is written as `%XX`.
+fn component_of(text: &str, is_plain: impl Fn(char) -> bool) -> String {
     if text.is_empty() {
         return "%".to_owned();
     }
     let mut name = String::with_capacity(text.len());
-    for (at, byte) in text.bytes().enumerate() {
-        match byte {
-            b'/' | b'\\' | b'%' | 0..=0x1f | 0x7f..=0xff => drop(write!(name, "%{byte:02X}")),
-            b'.' if at == 0 => name.push_str("%2E"),
-            byte => name.push(char::from(byte)),
+    for (at, c) in text.char_indices() {
+        if matches!(c, '/' | '\\' | '%') || c.is_control() || !is_plain(c) || c == '.' && at == 0 {
+            let mut bytes = [0; 4];
+            for byte in c.encode_utf8(&mut bytes).bytes() {
+                name.push_str(&format!("%{byte:02X}"));
+            }
+        } else {
+            name.push(c);
         }
     }
     if name.len() > LONGEST_FILE_NAME {
         let hash = Digest::hash_bytes(text.as_bytes()).sha1.full();
-        name.truncate(LONGEST_FILE_NAME - hash.len() - 1);
+        name.truncate(name.floor_char_boundary(LONGEST_FILE_NAME - hash.len() - 1));
         name = format!("{name}-{hash}");
     }
     name
@@ -366,6 +379,8 @@ mod tests {
         ] {
             assert_eq!(file_name(text), name, "{text:?}");
         }
+        assert_eq!(outer_file_name("Größe/数\u{85}.svg"), "Größe%2F数%C2%85.svg");
+        assert!(outer_file_name(&"数".repeat(100)).len() <= LONGEST_FILE_NAME);
         let long = ["a", "b"].map(|end| file_name(&("x".repeat(300) + end)));
         assert!(long[0] != long[1] && long[0].len() == LONGEST_FILE_NAME, "{long:?}");
         assert_eq!(encoded("points/k=1/a%20b ü#"), "points/k%3D1/a%2520b%20%C3%BC%23");

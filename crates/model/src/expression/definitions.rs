@@ -94,6 +94,15 @@ pub struct Definition {
     pub name: Box<str>,
     /// The nodes of the definition: one for each slice with which it is named. There are none if nothing needs it.
     pub nodes: Vec<NodeId>,
+    /// The ones that are named with a slice of it.
+    pub parts: Vec<NodeId>,
+}
+
+impl Definition {
+    /// A name of these nodes, each of which is whole.
+    pub const fn new(name: Box<str>, nodes: Vec<NodeId>) -> Self {
+        Self { name, nodes, parts: Vec::new() }
+    }
 }
 
 /// The expression of a text, with its names resolved.
@@ -125,8 +134,7 @@ pub(super) fn resolve(
     {
         return Err((it.at, Fault::DefinedInput(it.name.to_string())));
     }
-    let unneeded =
-        definitions.iter().map(|it| Definition { name: it.name.clone(), nodes: Vec::new() });
+    let unneeded = definitions.iter().map(|it| Definition::new(it.name.clone(), Vec::new()));
     let mut resolver = Resolver {
         done: vec![None; raw.len()],
         raw,
@@ -263,9 +271,10 @@ impl Resolver<'_> {
                 }
             }
         };
-        let nodes = &mut self.resolved.definitions[number].nodes;
+        let Definition { nodes, parts, .. } = &mut self.resolved.definitions[number];
         if !nodes.contains(&node) {
             nodes.push(node);
+            parts.extend((node != whole).then_some(node));
         }
         Ok(node)
     }

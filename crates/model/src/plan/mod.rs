@@ -684,6 +684,7 @@ mod tests {
             text_computations: Vec::new(),
             workflow,
             definitions: Default::default(),
+            parts: Default::default(),
         })
     }
 }

@@ -1,8 +1,10 @@
 //! A task: its [`Workflow`], and everything that its nodes refer to: computations, files, Git trees, sweeps and resources.
 
+mod output_names;
 mod text_computation;
 mod workflow;
 
+pub use self::output_names::{OutputName, SameOutputName, TABLE_SUFFIXES};
 pub use self::text_computation::{ARROW, ComputationFile, TextComputation, interpreter};
 pub use self::workflow::origins;
 pub use self::workflow::{
@@ -11,7 +13,7 @@ pub use self::workflow::{
     Workflow,
 };
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -62,6 +64,8 @@ pub struct Task {
     pub workflow: Workflow,
     /// The names that its text defines for nodes.
     pub definitions: BTreeMap<NodeId, Vec<Box<str>>>,
+    /// The ones that are named with a slice of a definition, `d[sum]`: they pass up a part of it.
+    pub parts: BTreeSet<NodeId>,
 }
 
 /// The version of its repository that a task is loaded from. The commit is [`Task::commit`].

@@ -120,7 +120,7 @@ impl Binder {
         {
             self.add_changes(&mut task, source);
         }
-        let definitions = mem::take(&mut task.definitions);
+        let (definitions, parts) = (mem::take(&mut task.definitions), mem::take(&mut task.parts));
         let mut builder = Builder::default();
         let mut nodes: Vec<Option<NodeId>> = Vec::with_capacity(task.workflow.nodes().len());
         let mut values = BoundValues { binder: &mut self, files: &ids, trees: &tree_ids };
@@ -143,7 +143,8 @@ impl Binder {
                 let definitions = definitions.into_iter();
                 let definitions = definitions.filter_map(|(id, it)| Some((nodes[id.index()]?, it)));
                 let definitions = definitions.collect();
-                Ok(Task { definitions, files, trees, defaults, resources, workflow, ..task })
+                let parts = parts.into_iter().filter_map(|id| nodes[id.index()]).collect();
+                Ok(Task { definitions, parts, files, trees, defaults, resources, workflow, ..task })
             }
             _ => Err(self.findings),
         }

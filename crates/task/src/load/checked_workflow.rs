@@ -2,7 +2,7 @@
 //!
 //! The walk keeps its own stack, so a workflow may have any depth.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
 use ce_model::expression::{DEFINITION, ExpressionNode, NodeKind, RESOURCES, label_of};
@@ -39,6 +39,8 @@ pub(super) struct LoadedWorkflow {
     pub(super) resources: TaskResources,
     /// The names that definitions give to nodes.
     pub(super) definitions: BTreeMap<NodeId, Vec<Box<str>>>,
+    /// The nodes that are named with a slice of a definition.
+    pub(super) parts: BTreeSet<NodeId>,
 }
 
 /// A written node to which definitions give names.
@@ -117,7 +119,8 @@ impl<'a, 'b, S: TaskSource> WorkflowCheck<'a, 'b, S> {
                 of.push(node);
             }
         }
-        let mut definitions = BTreeMap::<NodeId, Vec<Box<str>>>::new();
+        let (mut definitions, mut parts) = (BTreeMap::<_, Vec<Box<str>>>::new(), BTreeSet::new());
+        let written_parts = self.nodes.written.parts();
         for NamedNode { id, place, names } in &self.named {
             for (line, name) in (1..).zip(names) {
                 if bound.iter().any(|it| it.as_str() == &**name) {
@@ -126,12 +129,13 @@ impl<'a, 'b, S: TaskSource> WorkflowCheck<'a, 'b, S> {
                 }
             }
             for node in &nodes[id] {
+                parts.extend(written_parts.contains(id).then_some(*node));
                 let known = definitions.entry(*node).or_default();
                 let new: Vec<_> = names.iter().filter(|name| !known.contains(name)).collect();
                 known.extend(new.into_iter().cloned());
             }
         }
-        Some(LoadedWorkflow { workflow, bound, sweeps, resources, definitions })
+        Some(LoadedWorkflow { workflow, bound, sweeps, resources, definitions, parts })
     }
 
     /// Begins to check a node, unless it was checked before.

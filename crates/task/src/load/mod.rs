@@ -397,7 +397,8 @@ fn read(
             let ReadExpression { inputs, defaults, files, trees, workflow, .. } = read;
             let (computations, text_computations) = (read.computations, read.text_computations);
             if let (Some(inputs), Some(workflow)) = (inputs, workflow) {
-                let LoadedWorkflow { workflow, bound, sweeps, resources, definitions } = workflow;
+                let LoadedWorkflow { workflow, bound, sweeps, resources, definitions, parts } =
+                    workflow;
                 let task = Task {
                     name,
                     commit,
@@ -415,6 +416,7 @@ fn read(
                     resources,
                     workflow,
                     definitions,
+                    parts,
                 };
                 return Ok(Loaded { task, warnings: findings.warnings });
             }

@@ -1,6 +1,6 @@
 //! A workflow as somebody wrote it, in either form: its expression, and the places of its parts.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -103,6 +103,16 @@ impl<'a> WrittenWorkflow<'a> {
             }
         }
         names
+    }
+
+    /// The nodes that are named with a slice of a definition. In directories, only other nodes with its name tell that.
+    pub(super) fn parts(self) -> HashSet<NodeId> {
+        match self {
+            Self::Text(parsed) => {
+                parsed.text.definitions.iter().flat_map(|it| it.parts.iter().copied()).collect()
+            }
+            Self::Directories(_) => HashSet::new(),
+        }
     }
 
     /// The names that stand for expressions wherever they are written.

@@ -95,7 +95,7 @@ impl WrittenDirectories {
                 match definitions.iter_mut().find(|known| known.name == *name) {
                     Some(known) if known.nodes.contains(&node) => {}
                     Some(known) => known.nodes.push(node),
-                    None => definitions.push(Definition { name: name.clone(), nodes: vec![node] }),
+                    None => definitions.push(Definition::new(name.clone(), vec![node])),
                 }
             }
         }

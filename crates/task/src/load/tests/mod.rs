@@ -4,6 +4,7 @@ mod accepted;
 mod library;
 mod messages;
 mod nodes;
+mod output_names;
 mod places;
 mod sweep_names;
 mod sweeps;
