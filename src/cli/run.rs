@@ -16,21 +16,22 @@ use super::storage_args::{AbsentStorage, NewStorage, check_known};
 use super::typed_arguments::TypedArguments;
 use ce_evaluate::session::{
     BeginError, BoundTask, CallNameError, Error, FinishedJobs, Frontend, Given, IsolationPolicy,
-    Kept, OutputError, Place, RunJobRequest, RunOptions, Session, WriteError, check_selection,
-    find_job, find_jobs, is_to_be_handed_over, named_call, open_finished, own_token,
-    record_later_use, start_pool,
+    Kept, OutputError, Place, RunJobRequest, RunOptions, Session, Stop, WriteError,
+    check_selection, find_job, find_jobs, is_to_be_handed_over, named_call, open_finished,
+    outputs_to_write, own_token, record_later_use, start_pool,
 };
 use ce_evaluate::{Evaluation, ForcedCalls, How};
 use ce_executor::scheduler::JobToken;
 use ce_executor::slurm::{HANDOVER, SlurmSettings};
 use ce_executor::{Detach, Leaving, detach};
 use ce_git::{Config, Trees};
+use ce_history::package::{OutputToWrite, OutputsError, update_outputs};
 use ce_model::exit::{Exit, Explain};
 use ce_model::humanize::{counted, quoted};
 use ce_model::plan::{PointSelection, SelectionError, SelectionFault};
 use ce_model::suggest::UnknownName;
 use ce_model::sweep::Factor;
-use ce_model::task::{RangedInputs, Task};
+use ce_model::task::{OutputName, RangedInputs, Task};
 use ce_queries::explain::Explanation;
 use ce_report::{
     self as report, EventPrinter, Json, OutputPaths, Progress, Reporter, TreePrinter, TreeStyle,
@@ -119,6 +120,11 @@ pub(super) struct Run {
     #[arg(long, value_name = "COMPUTATION|LABEL", value_hint = clap::ValueHint::Other)]
     only: Vec<String>,
 
+    /// Then write the outputs into this directory, under names that stay: those of definitions in the workflow, or else
+    /// of outputs. Files change only if their bytes do; .ce-out.json lists them. With --each or --points, each point has a directory of its own there
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["dry_run", "only"], value_hint = clap::ValueHint::DirPath)]
+    out: Option<PathBuf>,
+
     #[command(flatten)]
     new_storage: NewStorage,
 
@@ -149,6 +155,8 @@ struct ReadyRun {
     bound: BoundTask,
     /// The inputs of its jobs, if the task is evaluated for each of some points.
     ranged: Option<RangedInputs>,
+    /// The names of the outputs, if they are to be in a directory.
+    output_names: Option<Vec<OutputName>>,
     /// The path of the storage, and the repositories that the task reads.
     given: Given,
     /// The storage, if it was opened for reading already.
@@ -163,7 +171,8 @@ impl Run {
         start_pool();
         let dir = &self.task.task;
         let selection = self.selection();
-        let short_cut = self.quiet && self.force.is_empty() && selection.is_everything();
+        let short_cut =
+            self.quiet && self.force.is_empty() && self.out.is_none() && selection.is_everything();
         let mut config = None;
         if short_cut
             && self.points.is_nothing()
@@ -192,6 +201,8 @@ impl Run {
         };
         let factors = self.points.factors(&self.points.read()?, dir, &task)?;
         warn_of_similar_texts(PROGRAM, &factors);
+        // Equal names are an error before anything is executed.
+        let output_names = self.out.as_ref().map(|_| task.output_names()).transpose()?;
         let (task, ranged) = ranged(task, factors, &self.typed)?;
         let is_read = selection.inputs_read(&task)?;
         let given = self.typed.resolve_read(&task, &config, &is_read)?;
@@ -218,8 +229,11 @@ impl Run {
         let options = RunOptions { accepts_new, ..self.options(&config)? };
         if self.detach == Some(Background::Job) {
             // Each of the jobs would do the first again, and the second may be gone by then.
-            let excluded =
-                [("--force", !self.force.is_empty()), ("--points", self.points.has_sheet())];
+            let excluded = [
+                ("--force", !self.force.is_empty()),
+                ("--points", self.points.has_sheet()),
+                ("--out", self.out.is_some()),
+            ];
             check_job(&options, &excluded)?;
         }
         if !self.dry_run {
@@ -229,7 +243,7 @@ impl Run {
         let bound = bound.selecting(&trees, selection, is_read)?;
         let style = StyleName::style(self.style, &config)?;
         let slurm = options.slurm.clone();
-        let ready = ReadyRun { bound, ranged, given, looked, options, style };
+        let ready = ReadyRun { bound, ranged, output_names, given, looked, options, style };
         let end = self.execute(ready, departure, out);
         match &self.as_job {
             Some(log) => end_job(end, log, &slurm, out),
@@ -244,7 +258,7 @@ impl Run {
         departure: Option<Departure>,
         out: &mut dyn Write,
     ) -> Result<Exit, Error> {
-        let ReadyRun { bound, ranged, given, looked, options, style } = ready;
+        let ReadyRun { bound, ranged, output_names, given, looked, options, style } = ready;
         let session = self.session(&options, &given.storage, looked, &bound)?;
         let session = session.reading(&self.task.task, &given.repositories);
         let forced = self.forced(session.storage(), &bound.task)?;
@@ -270,9 +284,17 @@ impl Run {
         let exit = self.exit(&session, &evaluation);
         let broken = printer.end(&jobs, exit);
         self.conclude(&evaluation, &forced, &jobs, exit);
+        let written = match (&self.out, &output_names) {
+            (Some(dir), Some(names)) if !matches!(exit, Exit::Interrupted(_)) => {
+                outputs_to_write(&evaluation, names)
+                    .and_then(|outputs| self.write_outputs(dir, outputs, exit))
+            }
+            _ => Ok(exit),
+        };
         report::revoked_results(&evaluation).iter().for_each(|line| say(PROGRAM, line));
         check_selection(&evaluation.plan)?;
         evaluation.leave();
+        let exit = written?;
         match broken {
             // The reader has closed the pipe; the evaluation went on all the same.
             Some(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -280,6 +302,28 @@ impl Run {
             }
             _ => Ok(exit),
         }
+    }
+
+    /// Writes the outputs into the directory of the user, and says so.
+    fn write_outputs(
+        &self,
+        dir: &Path,
+        outputs: Vec<OutputToWrite>,
+        exit: Exit,
+    ) -> Result<Exit, Error> {
+        let stop = Stop::watch().map_err(BeginError::new)?;
+        let changes = match update_outputs(dir, outputs, &stop.asked) {
+            Err(OutputsError::Stopped) if let Some(signal) = stop.caught() => {
+                say(PROGRAM, &OutputsError::Stopped);
+                return Ok(Exit::Interrupted(signal));
+            }
+            changes => changes?,
+        };
+        if !self.quiet && !self.json {
+            say(PROGRAM, &report::changed_outputs(dir, &changes));
+        }
+        report::outputs_not_updated(dir, &changes).iter().for_each(|line| say(PROGRAM, line));
+        Ok(exit)
     }
 
     /// The options of the session.
@@ -627,7 +671,7 @@ const RESOLVED: [&str; 8] =
     ["task", "at", "storage", "inputs", "params", "repositories", "isolate", "no_isolate"];
 
 /// The arguments that a job does not have: they exclude `--detach=job`, or say that there is to be a job.
-const NOT_IN_JOBS: [&str; 6] = ["detach", "as_job", "dry_run", "dirty", "force", "points"];
+const NOT_IN_JOBS: [&str; 7] = ["detach", "as_job", "dry_run", "dirty", "force", "points", "out"];
 
 /// An argument that begins like this, and ends with a path.
 fn joined(begin: &str, path: &Path) -> OsString {

@@ -360,6 +360,7 @@ mod tests {
             ],
             workflow,
             definitions: Default::default(),
+            parts: Default::default(),
         }
     }
 

@@ -5,13 +5,16 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::time::SystemTime;
 
 use ce_model::digest::{Digest, Hasher, PIECE};
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, mkdirat, openat, renameat, statat, symlinkat,
+    AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, flock, mkdirat, openat, readlinkat,
+    renameat, statat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -203,6 +206,63 @@ impl DirectoryWriter {
     pub fn remove(&self, path: &str) -> io::Result<()> {
         let (dir, name) = self.locate(path)?;
         remove_tree(&dir, name)
+    }
+
+    /// Removes a directory in which nothing is, and the ones around it that become empty.
+    pub fn remove_empty_dirs(&self, path: &str) {
+        let mut dir = Some(path);
+        while let Some(path) = dir
+            && let Ok((above, name)) = self.locate(path)
+            && unlinkat(above, name, AtFlags::REMOVEDIR).is_ok()
+        {
+            dir = path.rsplit_once('/').map(|(above, _)| above);
+        }
+    }
+
+    /// Keeps other processes from writing with this lock, as long as the returned file is open. Waits for one that does. Where
+    /// a file system knows no locks, nobody waits.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the directory cannot be read.
+    pub fn lock(&self) -> io::Result<File> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let top = openat(&self.top, ".", flags, Mode::empty())?;
+        match flock(&top, FlockOperation::LockExclusive) {
+            Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOLCK | Errno::BADF | Errno::INVAL) => {
+                Ok(File::from(top))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Sets the time of the last modification of a file.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it is missing, or belongs to somebody else.
+    pub fn set_modified(&self, path: &str, time: SystemTime) -> io::Result<()> {
+        self.file(path)?.set_modified(time)
+    }
+
+    /// Waits until a file is on the disk.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it is missing, or cannot be written.
+    pub fn sync(&self, path: &str) -> io::Result<()> {
+        self.file(path)?.sync_all()
+    }
+
+    /// Returns the target of a symbolic link.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no link.
+    pub fn target(&self, path: &str) -> io::Result<OsString> {
+        let (dir, name) = self.locate(path)?;
+        let target = readlinkat(dir, name, Vec::new())?;
+        Ok(OsString::from_vec(target.into_bytes()))
     }
 
     /// Returns the kind of an entry, or `None` if nothing has its name.

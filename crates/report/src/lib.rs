@@ -14,6 +14,7 @@ mod explanation;
 mod failures;
 mod log;
 mod maintenance;
+mod outputs;
 mod package;
 mod page;
 mod printer;
@@ -49,6 +50,7 @@ pub use self::maintenance::{
     CandidateTotals, GradeCounts, candidates, candidates_json, diagnosis, diagnosis_json, pins,
     pins_json, repositories, repositories_json, verdict_json, verified_json,
 };
+pub use self::outputs::{changed_outputs, outputs_not_updated};
 pub use self::package::{CitationFormat, ReadmeFor, citation, package_json, package_readme};
 pub use self::page::{PageDirectory, PageError, begins_as_page, page, refuse_links};
 pub use self::printer::{

@@ -11,7 +11,7 @@ use super::{harmless, json_line};
 use ce_evaluate::Evaluation;
 use ce_model::humanize::counted;
 use ce_model::statistics::CONFIDENCE;
-use ce_model::sweep::{Better, CellValue, ColumnMeasure, STATUS};
+use ce_model::sweep::{Better, CellValue, ColumnMeasure, STATUS, add_csv_line};
 use ce_queries::diff::{ComparedRow, TableComparison};
 use ce_queries::frame::{
     Frame, FrameRow, ROW_COLUMNS, RowColumn, RowStatus, SweepExtent, row_column_name, run_in_words,
@@ -216,8 +216,9 @@ pub(super) fn print(
 ) -> io::Result<Vec<String>> {
     if format == TableFormat::Csv {
         for line in lines {
-            let values: Vec<Cow<'_, str>> = line.iter().map(|text| csv(text.as_ref())).collect();
-            writeln!(out, "{}", values.join(","))?;
+            let mut text = String::new();
+            add_csv_line(line.iter().map(AsRef::as_ref), &mut text);
+            out.write_all(text.as_bytes())?;
         }
         return Ok(Vec::new());
     }
@@ -239,14 +240,6 @@ pub(super) fn print(
     let (mut fitted, left_out) = fitted_within(&shown, &styles, terminal_width(&io::stdout()));
     fitted.try_for_each(|line| writeln!(out, "{line}"))?;
     Ok(left_out.into_iter().map(|at| shown[0][at].to_string()).collect())
-}
-
-/// A value of a line of CSV.
-fn csv(text: &str) -> Cow<'_, str> {
-    match text.contains(['"', ',', '\n', '\r']) || text.starts_with([' ', '\u{feff}']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")).into(),
-        false => text.into(),
-    }
 }
 
 /// A row, as JSON.

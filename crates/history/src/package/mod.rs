@@ -10,6 +10,7 @@
 mod attribution;
 mod entities;
 mod licence;
+mod output_directory;
 mod run_crate;
 mod write;
 
@@ -39,6 +40,9 @@ use serde::Serialize;
 
 pub use self::attribution::{Attribution, AttributionError, AttributionFault, Contributor};
 pub use self::licence::{LicenceFault, LicenceName};
+pub use self::output_directory::{
+    OutputChanges, OutputContents, OutputToWrite, OutputsError, origin_of_output, update_outputs,
+};
 pub use self::run_crate::{CrateError, CrateFacts, RunCrate, crate_texts};
 pub use self::write::{
     BadFile, Citation, Package, PackageError, PackageKind, PackagedValue, job_of, vacant,

@@ -48,7 +48,7 @@ pub use self::sheet::{
     MAX_COLUMNS, MAX_PROBLEMS, MAX_SHEET, SheetFault, SheetFormat, SheetProblem, read, read_levels,
     read_list, read_rows, united,
 };
-pub use self::table_reader::{CellTable, read_cells, read_object};
+pub use self::table_reader::{CellTable, add_csv_line, read_cells, read_object};
 
 ids! {
     /// A name that sweeps of a task bind.

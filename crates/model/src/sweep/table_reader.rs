@@ -15,6 +15,35 @@ pub struct CellTable {
     pub rows: Vec<Vec<CellValue>>,
 }
 
+impl CellTable {
+    /// The table as CSV, with a header. Nothing is an empty cell.
+    pub fn csv(&self) -> String {
+        let mut text = String::new();
+        add_csv_line(self.names.iter().map(String::as_str), &mut text);
+        for row in &self.rows {
+            add_csv_line(row.iter().map(CellValue::text), &mut text);
+        }
+        text
+    }
+}
+
+/// Appends a line of CSV.
+pub fn add_csv_line<'a>(cells: impl Iterator<Item = &'a str>, text: &mut String) {
+    for (at, cell) in cells.enumerate() {
+        if at > 0 {
+            text.push(',');
+        }
+        if cell.contains(['"', ',', '\n', '\r']) || cell.starts_with([' ', '\u{feff}']) {
+            text.push('"');
+            text.push_str(&cell.replace('"', "\"\""));
+            text.push('"');
+        } else {
+            text.push_str(cell);
+        }
+    }
+    text.push('\n');
+}
+
 /// Reads a table. A column of TSV or CSV has numbers if each cell is one or empty.
 ///
 /// # Errors

@@ -1,0 +1,586 @@
+//! A directory of outputs under names that stay, for a Makefile, a paper or a colleague: each run updates it file by file.
+//!
+//! A list in the directory tells its files from others: nothing else is replaced or removed. The list is written before the files change, with the
+//! old ones and the new ones, and after that with the new ones alone. So after an interruption each file is old or new, and is ours. The list has
+//! no time, host or path, so it may be committed. It was modified when the outputs were last complete, and files when their bytes last changed.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{self, Read};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
+
+use ce_files::cache::{Cache, FileStat, digests};
+use ce_files::directory_writer::DirectoryWriter;
+use ce_files::manifest::{EntryKind, HEADER, Manifest, ManifestEntry, shown};
+use ce_git::link_out_of_repository;
+use ce_model::digest::Digest;
+use ce_model::exit::Explain;
+use ce_model::system_hints;
+use serde::{Deserialize, Serialize};
+
+/// The list of a directory's files.
+const LIST: &str = ".ce-out.json";
+
+/// A file that is not complete.
+const ASIDE: &str = ".ce-out.part";
+
+/// The format of the list.
+const FORMAT: u32 = 1;
+
+/// An output of a task that is to be in the directory.
+#[derive(Debug)]
+pub struct OutputToWrite {
+    /// Its path in the directory, which leads through the directory of its point if it has one.
+    pub path: String,
+    /// Its name in the storage. Empty if it was not made.
+    pub origin: String,
+    pub contents: OutputContents,
+}
+
+/// The contents of an output.
+#[derive(Debug)]
+pub enum OutputContents {
+    /// A file with this digest.
+    File(PathBuf, Digest),
+    /// A directory with these entries.
+    Directory(PathBuf, Manifest),
+    /// A text that was made of an output.
+    Text(Vec<u8>),
+    /// It was not made: what the directory has of it stays, and is out of date.
+    Failed,
+    /// It was not asked for: what the directory has of it stays.
+    LeftOut,
+}
+
+/// The changes of a directory.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct OutputChanges {
+    /// The files that are new or have new bytes.
+    pub written: Vec<String>,
+    /// The files that were no output any more.
+    pub removed: Vec<String>,
+    /// The number of files that were as they are.
+    pub unchanged: usize,
+    /// The outputs that were not made, and whose older files are still there.
+    pub stale: Vec<String>,
+    /// The files that are no output any more, and stay since somebody has changed them.
+    pub left: Vec<String>,
+}
+
+/// The reason why a directory of outputs cannot be updated.
+#[derive(Debug, thiserror::Error, Explain)]
+pub enum OutputsError {
+    /// Something else is in the place of outputs. Nothing was changed.
+    #[error("{dir} has files in the place of outputs that are not as a run has written them: {}", .paths.join(", "))]
+    #[hint("move them away, or give another directory; nothing was changed there")]
+    Foreign { dir: String, paths: Vec<String> },
+    /// The list is not one.
+    #[error("{path} is no list of outputs that this version knows: {why}")]
+    #[hint("remove it; files with the bytes of outputs stay, and others are named")]
+    List { path: String, why: String },
+    /// A name of a file is not UTF-8, or two outputs need one path.
+    #[error("{path} cannot be in a directory of outputs: {why}")]
+    #[hint("let the computation give its files other names")]
+    Name { path: String, why: String },
+    /// A file of the storage is not as recorded.
+    #[error("{0} is not as recorded, so nothing is made of it")]
+    #[hint("ce verify --repair, and run the task again")]
+    #[exit(Storage)]
+    Damaged(String),
+    /// A file could not be made.
+    #[error("cannot write {path}")]
+    #[exit(Storage)]
+    #[hint(system_hints::for_writing(Path::new(path), source))]
+    Write { path: String, source: io::Error },
+    /// The user has interrupted it.
+    #[error("interrupted: outputs are as they were, or new")]
+    #[exit(Storage)]
+    #[hint("run the same command again")]
+    Stopped,
+}
+
+/// The list, as it is written.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OutputListFile {
+    format: u32,
+    /// The outputs by their paths.
+    outputs: BTreeMap<String, ListedOutput>,
+    /// The files that they are, as lines of a manifest.
+    files: Vec<String>,
+    /// The files that were there before. Only while the directory is being updated.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    before: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ListedOutput {
+    /// Its name in the storage.
+    from: String,
+    /// A later run could not make it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    stale: bool,
+}
+
+/// The files of a directory by their paths.
+type Entries = BTreeMap<String, EntryKind<Digest>>;
+
+/// The list of a directory.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct OutputList {
+    outputs: BTreeMap<String, ListedOutput>,
+    files: Entries,
+    before: Entries,
+}
+
+impl OutputList {
+    fn parse(text: &[u8]) -> Result<Self, String> {
+        let written: OutputListFile = serde_json::from_slice(text).map_err(|it| it.to_string())?;
+        if written.format != FORMAT {
+            return Err(format!("it has the format {}", written.format));
+        }
+        // Manifests have no paths that lead out of a directory.
+        let entries = |lines: &[String]| -> Result<Entries, String> {
+            let text = format!(
+                "{HEADER}\n{}",
+                lines.join("\n") + if lines.is_empty() { "" } else { "\n" }
+            );
+            let manifest = Manifest::parse(text.as_bytes()).map_err(|it| it.to_string())?;
+            let entries = manifest.entries().iter().map(|entry| {
+                let path = String::from_utf8(entry.path.to_vec());
+                Ok((path.map_err(|_| "a path is not UTF-8")?, entry.kind.clone()))
+            });
+            entries.collect::<Result<_, &str>>().map_err(str::to_owned)
+        };
+        let (files, before) = (entries(&written.files)?, entries(&written.before)?);
+        Ok(Self { outputs: written.outputs, files, before })
+    }
+
+    fn text(&self) -> Result<String, String> {
+        let lines = |entries: &Entries| -> Result<Vec<String>, String> {
+            let mut text = Vec::new();
+            manifest(entries)?.write(&mut text).map_err(|it| it.to_string())?;
+            let text = String::from_utf8_lossy(&text);
+            Ok(text.lines().skip(1).map(str::to_owned).collect())
+        };
+        let (files, before) = (lines(&self.files)?, lines(&self.before)?);
+        let written =
+            OutputListFile { format: FORMAT, outputs: self.outputs.clone(), files, before };
+        let text = serde_json::to_string_pretty(&written).map_err(|it| it.to_string())?;
+        Ok(text + "\n")
+    }
+
+    /// Whether something at a path is what a run has written there.
+    fn is_ours(&self, path: &str, found: &EntryKind<Digest>) -> bool {
+        [&self.files, &self.before].iter().any(|entries| entries.get(path) == Some(found))
+    }
+}
+
+fn manifest(entries: &Entries) -> Result<Manifest, String> {
+    let entries = entries
+        .iter()
+        .map(|(path, kind)| ManifestEntry { path: path.as_bytes().into(), kind: kind.clone() });
+    Manifest::new(entries.collect()).map_err(|it| it.to_string())
+}
+
+/// What is at a path.
+enum Present {
+    Nothing,
+    /// A file or a link.
+    Entry(EntryKind<Digest>),
+    Directory,
+    /// A device, or something behind a link.
+    Other,
+}
+
+/// The directory while it is updated.
+struct OutputDirectory<'a> {
+    dir: &'a Path,
+    writer: DirectoryWriter,
+    known: OutputList,
+    /// What is at the paths of known and wanted files.
+    present: BTreeMap<String, Present>,
+}
+
+/// Makes a directory have these outputs, and none of those that it had before.
+///
+/// # Errors
+///
+/// Fails, and changes nothing, if a file that no run has written is in the place of an output. Fails likewise if something cannot be read or
+/// written, or `stop` was set: then each file is as it was, or new.
+pub fn update_outputs(
+    dir: &Path,
+    outputs: Vec<OutputToWrite>,
+    stop: &AtomicBool,
+) -> Result<OutputChanges, OutputsError> {
+    if let Some(link) = link_out_of_repository(dir) {
+        return Err(write_error(&link)(ce_files::beneath::ForeignEntry::Link.into()));
+    }
+    ce_files::umask::create_dir_all(dir).map_err(write_error(dir))?;
+    let writer = DirectoryWriter::open(dir).map_err(write_error(dir))?;
+    let _lock = writer.lock().map_err(write_error(dir))?;
+    if writer.kind(ASIDE).map_err(write_error(dir))?.is_some() {
+        writer.remove(ASIDE).map_err(write_error(&dir.join(ASIDE)))?;
+    }
+    let (known, is_listed) = read_list(&writer, dir)?;
+    let modified = dir.join(LIST).metadata().and_then(|it| it.modified());
+    let mut kept = OutputDirectory { dir, writer, known, present: BTreeMap::new() };
+    let (list, mut sources) = kept.wanted(outputs)?;
+    kept.look(&list);
+    let mut changes = kept.changes(&list, &sources)?;
+    changes.stale =
+        list.outputs.iter().filter(|(_, it)| it.stale).map(|(path, _)| path.clone()).collect();
+    let is_new = !is_listed || list != kept.known;
+    if !changes.written.is_empty() || !changes.removed.is_empty() {
+        let ours = kept.present.iter().filter_map(|(path, found)| match found {
+            Present::Entry(found)
+                if kept.known.is_ours(path, found) && list.files.get(path) != Some(found) =>
+            {
+                Some((path.clone(), found.clone()))
+            }
+            _ => None,
+        });
+        let during = OutputList {
+            before: ours.collect(),
+            outputs: list.outputs.clone(),
+            files: list.files.clone(),
+        };
+        kept.write_list(&during)?;
+        kept.remove(&changes.removed)?;
+        for path in &changes.written {
+            if stop.load(Ordering::Relaxed) {
+                return Err(OutputsError::Stopped);
+            }
+            kept.write(path, &list.files[path], sources.remove(path))?;
+        }
+    }
+    if is_new || !changes.written.is_empty() || !changes.removed.is_empty() {
+        kept.write_list(&list)?;
+    }
+    // A target of make is out of date as long as an output is.
+    let time = match (changes.stale.is_empty(), modified) {
+        (true, _) => SystemTime::now(),
+        (false, Ok(before)) if is_listed => before,
+        (false, _) => SystemTime::UNIX_EPOCH + Duration::from_secs(1),
+    };
+    kept.writer.set_modified(LIST, time).map_err(write_error(&dir.join(LIST)))?;
+    Ok(changes)
+}
+
+/// Reads the list of a directory. Says whether there is one.
+fn read_list(writer: &DirectoryWriter, dir: &Path) -> Result<(OutputList, bool), OutputsError> {
+    let mut text = Vec::new();
+    match writer.file(LIST).and_then(|mut file| file.read_to_end(&mut text)) {
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok((OutputList::default(), false));
+        }
+        Err(error) => return Err(write_error(&dir.join(LIST))(error)),
+    }
+    let path = dir.join(LIST).display().to_string();
+    OutputList::parse(&text)
+        .map(|list| (list, true))
+        .map_err(|why| OutputsError::List { path, why })
+}
+
+/// The name in the storage of a file that is in a directory of outputs; `None` of any other file, or if somebody has changed it.
+pub fn origin_of_output(file: &Path) -> Option<String> {
+    let mut path = file.file_name()?.to_str()?.to_owned();
+    let mut dir = file.parent()?;
+    loop {
+        let place = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
+        if let Ok(writer) = DirectoryWriter::open(place)
+            && let Ok((list, true)) = read_list(&writer, place)
+        {
+            let digest = writer.digest(&path)?;
+            let is_listed = list.files.get(&path).is_some_and(
+                |kind| matches!(kind, EntryKind::File { contents, .. } if *contents == digest),
+            );
+            let output = list.outputs.iter().find(|(output, _)| is_within(&path, output));
+            return output
+                .filter(|_| is_listed || digest.is_directory())
+                .map(|(output, it)| format!("{}{}", it.from, &path[output.len()..]));
+        }
+        path = format!("{}/{path}", dir.file_name()?.to_str()?);
+        dir = dir.parent()?;
+    }
+}
+
+/// Whether a path is that of an output, or within it.
+fn is_within(path: &str, output: &str) -> bool {
+    path.strip_prefix(output).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+impl OutputDirectory<'_> {
+    /// Returns the list that the directory is to have, and where the contents of its files are.
+    fn wanted(
+        &self,
+        outputs: Vec<OutputToWrite>,
+    ) -> Result<(OutputList, BTreeMap<String, OutputSource>), OutputsError> {
+        let (mut list, mut sources) = (OutputList::default(), BTreeMap::new());
+        let name_error = |path: &str, why: &str| OutputsError::Name {
+            path: path.to_owned(),
+            why: why.to_owned(),
+        };
+        for OutputToWrite { path, origin, contents } in outputs {
+            let mut add = |path: String, kind, source| {
+                list.files.insert(path.clone(), kind);
+                sources.insert(path, source);
+            };
+            let has_failed = matches!(contents, OutputContents::Failed);
+            let mut listed = ListedOutput { from: origin, stale: false };
+            match contents {
+                OutputContents::File(from, contents) => {
+                    let executable =
+                        fs::metadata(&from).is_ok_and(|it| it.permissions().mode() & 0o100 != 0);
+                    add(
+                        path.clone(),
+                        EntryKind::File { contents, executable },
+                        OutputSource::File(from),
+                    );
+                }
+                OutputContents::Text(text) => {
+                    let contents = Digest::hash_bytes(&text);
+                    add(
+                        path.clone(),
+                        EntryKind::File { contents, executable: false },
+                        OutputSource::Text(text),
+                    );
+                }
+                OutputContents::Directory(from, manifest) => {
+                    if manifest.entries().is_empty() {
+                        add(path.clone(), EntryKind::Empty, OutputSource::None);
+                    }
+                    for entry in manifest.entries() {
+                        let name = str::from_utf8(&entry.path).map_err(|_| {
+                            name_error(
+                                &format!("{path}/{}", shown(&entry.path)),
+                                "its name is not UTF-8",
+                            )
+                        })?;
+                        let source = OutputSource::File(from.join(name));
+                        add(format!("{path}/{name}"), entry.kind.clone(), source);
+                    }
+                }
+                OutputContents::Failed | OutputContents::LeftOut => {
+                    let Some(known) = self.known.outputs.get(&path) else { continue };
+                    listed = known.clone();
+                    listed.stale |= has_failed;
+                    let files = self.known.files.iter().filter(|(file, _)| is_within(file, &path));
+                    list.files.extend(files.map(|(file, kind)| (file.clone(), kind.clone())));
+                }
+            }
+            list.outputs.insert(path, listed);
+        }
+        manifest(&list.files).map_err(|why| name_error(&self.dir.display().to_string(), &why))?;
+        Ok((list, sources))
+    }
+
+    /// Looks at all paths that are known or wanted. Digests of files that have not changed since they were last looked at are remembered.
+    fn look(&mut self, list: &OutputList) {
+        let paths = [&self.known.files, &self.known.before, &list.files];
+        let paths: std::collections::BTreeSet<&String> =
+            paths.into_iter().flat_map(BTreeMap::keys).collect();
+        let (mut present, mut files) = (BTreeMap::new(), Vec::new());
+        for path in paths {
+            let found = match self.writer.kind(path) {
+                Ok(None) => Present::Nothing,
+                Ok(Some(kind)) if kind.is_file() => {
+                    files.push(path.clone());
+                    continue;
+                }
+                Ok(Some(kind)) if kind.is_symlink() => match self.writer.target(path) {
+                    Ok(target) => {
+                        Present::Entry(EntryKind::Link { target: target.into_vec().into() })
+                    }
+                    Err(_) => Present::Other,
+                },
+                Ok(Some(kind)) if kind.is_dir() => Present::Directory,
+                // A file is in the place of a directory.
+                Err(error) if error.kind() == io::ErrorKind::NotADirectory => Present::Nothing,
+                Ok(Some(_)) | Err(_) => Present::Other,
+            };
+            present.insert(path.clone(), found);
+        }
+        let digests = self.digests(&files);
+        for (path, digest) in files.into_iter().zip(digests) {
+            let executable = self
+                .dir
+                .join(&path)
+                .metadata()
+                .is_ok_and(|it| it.permissions().mode() & 0o100 != 0);
+            let entry = digest.map(|contents| EntryKind::File { contents, executable });
+            present.insert(path, entry.map_or(Present::Other, Present::Entry));
+        }
+        self.present = present;
+    }
+
+    fn digests(&self, files: &[String]) -> Vec<Option<Digest>> {
+        let (cache, taken) = (Cache::of_user(), SystemTime::now());
+        let top = self.dir.canonicalize().unwrap_or_else(|_| self.dir.to_owned());
+        let paths: Vec<PathBuf> = files.iter().map(|path| top.join(path)).collect();
+        let known = cache
+            .as_ref()
+            .map(|cache| digests::look_up_together(cache, &paths))
+            .unwrap_or_default();
+        let (mut found, mut to_remember, mut is_new) = (Vec::new(), Vec::new(), false);
+        for (path, name) in paths.iter().zip(files) {
+            let stat = FileStat::read(path).ok();
+            let digest = stat.and_then(|stat| known.get(&stat).copied());
+            is_new |= digest.is_none();
+            let digest = digest.or_else(|| self.writer.digest(name));
+            to_remember.extend(stat.filter(|it| !it.is_racy(taken)).zip(digest));
+            found.push(digest);
+        }
+        if let Some(cache) = cache.filter(|_| is_new) {
+            digests::insert_together(&cache, &paths, &to_remember);
+        }
+        found
+    }
+
+    /// Returns what has to change. Files without a source stay as they are.
+    ///
+    /// # Errors
+    ///
+    /// Fails if something would be replaced that no run has written.
+    fn changes(
+        &self,
+        list: &OutputList,
+        sources: &BTreeMap<String, OutputSource>,
+    ) -> Result<OutputChanges, OutputsError> {
+        let (mut changes, mut foreign) = (OutputChanges::default(), Vec::new());
+        for (path, found) in &self.present {
+            let wanted = list.files.get(path);
+            let is_ours = matches!(found, Present::Entry(found) if self.known.is_ours(path, found));
+            match (wanted, found) {
+                (Some(_), _) if !sources.contains_key(path) => {}
+                (Some(wanted), Present::Entry(found)) if wanted == found => changes.unchanged += 1,
+                (Some(EntryKind::Empty), Present::Directory) => changes.unchanged += 1,
+                (Some(_), Present::Nothing) => match self.obstacle(path) {
+                    Some(obstacle) => foreign.push(obstacle),
+                    None => changes.written.push(path.clone()),
+                },
+                (Some(_), Present::Entry(_)) if is_ours => changes.written.push(path.clone()),
+                (Some(_), Present::Directory) if self.will_be_gone(path) => {
+                    changes.written.push(path.clone());
+                }
+                (Some(_), _) => foreign.push(path.clone()),
+                (None, Present::Entry(_)) if is_ours => changes.removed.push(path.clone()),
+                (None, Present::Directory) => changes.removed.push(path.clone()),
+                (None, Present::Nothing) => {}
+                (None, _) => changes.left.push(path.clone()),
+            }
+        }
+        foreign.sort();
+        foreign.dedup();
+        match foreign.is_empty() {
+            true => Ok(changes),
+            false => {
+                Err(OutputsError::Foreign { dir: self.dir.display().to_string(), paths: foreign })
+            }
+        }
+    }
+
+    /// Something other than a directory that a path leads through, unless it is a file of ours, which goes.
+    fn obstacle(&self, path: &str) -> Option<String> {
+        let ends = path.match_indices('/').map(|(at, _)| &path[..at]);
+        let mut obstacles = ends.filter(|above| match self.writer.kind(above) {
+            Ok(None) => false,
+            Ok(Some(kind)) if kind.is_dir() => false,
+            Ok(Some(_)) => !matches!(
+                self.present.get(*above), Some(Present::Entry(found)) if self.known.is_ours(above, found)
+            ),
+            Err(error) => error.kind() != io::ErrorKind::NotADirectory,
+        });
+        obstacles.next().map(str::to_owned)
+    }
+
+    /// Whether all that is in a directory is ours, and goes.
+    fn will_be_gone(&self, path: &str) -> bool {
+        let Ok(scan) = ce_files::manifest::Scan::at(&self.dir.join(path), &AtomicBool::new(false))
+        else {
+            return false;
+        };
+        scan.entries().iter().all(|entry| {
+            let entry = OsStr::from_bytes(&entry.path).to_string_lossy();
+            matches!(
+                self.present.get(&format!("{path}/{entry}")),
+                Some(Present::Entry(found)) if self.known.is_ours(&format!("{path}/{entry}"), found)
+            )
+        })
+    }
+
+    /// Removes files, and directories that become empty.
+    fn remove(&self, paths: &[String]) -> Result<(), OutputsError> {
+        for path in paths {
+            let is_directory = matches!(self.present.get(path), Some(Present::Directory));
+            if !is_directory {
+                self.writer.remove(path).map_err(write_error(&self.dir.join(path)))?;
+            }
+            let above = path.rsplit_once('/').map(|(dir, _)| dir);
+            let dir = if is_directory { Some(path.as_str()) } else { above };
+            dir.into_iter().for_each(|dir| self.writer.remove_empty_dirs(dir));
+        }
+        Ok(())
+    }
+
+    /// Writes a file aside, and renames it.
+    fn write(
+        &self,
+        path: &str,
+        kind: &EntryKind<Digest>,
+        source: Option<OutputSource>,
+    ) -> Result<(), OutputsError> {
+        let made = match (kind, source) {
+            (EntryKind::Empty, _) => {
+                return self.writer.make_dirs(path).map_err(write_error(&self.dir.join(path)));
+            }
+            (EntryKind::Link { target }, _) => {
+                self.writer.link(Path::new(OsStr::from_bytes(target)), ASIDE)
+            }
+            (EntryKind::File { contents, .. }, Some(OutputSource::File(from))) => {
+                let copied = self.writer.copy(&from, ASIDE).and_then(|()| self.writer.sync(ASIDE));
+                if copied.is_ok() && self.writer.digest(ASIDE).as_ref() != Some(contents) {
+                    drop(self.writer.remove(ASIDE));
+                    return Err(OutputsError::Damaged(from.display().to_string()));
+                }
+                copied
+            }
+            (EntryKind::File { .. }, Some(OutputSource::Text(text))) => {
+                self.writer.write(ASIDE, text).and_then(|()| self.writer.sync(ASIDE))
+            }
+            (EntryKind::File { .. }, Some(OutputSource::None) | None) => Ok(()),
+        };
+        let made = made.and_then(|()| self.writer.rename(ASIDE, path));
+        made.map_err(|error| {
+            drop(self.writer.remove(ASIDE));
+            write_error(&self.dir.join(path))(error)
+        })
+    }
+
+    fn write_list(&self, list: &OutputList) -> Result<(), OutputsError> {
+        let path = self.dir.join(LIST);
+        let text = list
+            .text()
+            .map_err(|why| OutputsError::List { path: path.display().to_string(), why })?;
+        self.writer.replace(LIST, text.as_bytes()).map_err(write_error(&path))
+    }
+}
+
+/// The place of the contents of a file.
+enum OutputSource {
+    File(PathBuf),
+    Text(Vec<u8>),
+    /// It has none.
+    None,
+}
+
+fn write_error(path: &Path) -> impl FnOnce(io::Error) -> OutputsError {
+    move |source| OutputsError::Write { path: path.display().to_string(), source }
+}
