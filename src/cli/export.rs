@@ -9,9 +9,11 @@ use clap::{Args, Parser, ValueEnum};
 
 use super::Tool;
 use super::options::warn_of_links;
+use super::outputs::write_outputs;
 use super::storage_args::{StorageFile, configured_storage, storage_and_results};
 use ce_evaluate::session::{BeginError, Error, OutputError, ResultPathError, Stop};
 use ce_exchange::{Attestations, ExchangeProgress, FetchedFiles, Secrets, fetch_files};
+use ce_history::output_directory::{OtherOutputs, OutputsError};
 use ce_history::package::{
     Attribution, AttributionFault, Citation, Contributor, CrateError, CrateFacts, LicenceName,
     Package, PackageError, PackageKind, Packer, README, RunCrate, crate_texts, job_of,
@@ -24,7 +26,7 @@ use ce_report::{
     CitationFormat, ReadmeFor, citation, exchanging, harmless, package_json, package_readme, say,
 };
 use ce_storage::records::CallRecord;
-use ce_storage::{Defect, Maintenance, Storage};
+use ce_storage::{Defect, Maintenance, Record, Storage};
 
 /// Make a directory with the files of results under readable names
 ///
@@ -44,6 +46,11 @@ pub(super) struct ExportResults {
     /// Make symbolic links to the storage in place of copies
     #[arg(long)]
     link: bool,
+
+    /// Update DIR, as ce run --out does: it gets the outputs of a job under names that stay, and loses what is no output any more. Files change only
+    /// if their bytes do
+    #[arg(long, conflicts_with_all = ["all", "link", "wanted"])]
+    update: bool,
 
     #[command(flatten)]
     run_crate: CrateArgs,
@@ -154,6 +161,9 @@ impl Tool for ExportResults {
         if self.run_crate.wanted && results.len() > 1 {
             return Err(CrateError::Several(results.len()).into());
         }
+        if self.update {
+            return self.update(storage, &results);
+        }
         vacant(storage, &self.dir, self.kind())?;
         warn_of_links(storage)?;
         let stop = Stop::watch().map_err(BeginError::new)?;
@@ -195,6 +205,23 @@ impl ExportResults {
             false if is_archive && self.run_crate.wanted => PackageKind::Archive,
             false => PackageKind::Copies,
         }
+    }
+
+    /// Updates the directory with the outputs of a job.
+    fn update(&self, storage: &Storage, results: &[PathBuf]) -> Result<Exit, Error> {
+        let [result] = results else { return Err(OutputsError::Several(results.len()).into()) };
+        warn_of_links(storage)?;
+        let stop = Stop::watch().map_err(BeginError::new)?;
+        let history = History::read(storage)?;
+        let mut packer = Packer::new(storage, &history, &|_| None);
+        let subject = job_of(&history, packer.find(&result.display().to_string())?);
+        let Record::Job(job) = subject.record else {
+            return Err(OutputsError::NoJob(subject.entry.short()).into());
+        };
+        packer.add_outputs(subject.entry, job)?;
+        let _fetched = self.fetch(storage, &packer, &stop.asked)?;
+        let outputs = packer.outputs_to_write(subject.entry, job)?;
+        write_outputs("ce", &self.dir, outputs, OtherOutputs::Remove, &stop, false, Exit::Done)
     }
 
     fn export(

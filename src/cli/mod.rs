@@ -15,6 +15,7 @@ mod gc;
 mod help;
 mod input_args;
 mod options;
+mod outputs;
 mod report;
 mod revisions;
 mod run;

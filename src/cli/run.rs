@@ -12,6 +12,7 @@ use super::input_args::{
     PathArgs, PathsCandidate, PointArgs, levels, ranged, warn_of_similar_texts,
 };
 use super::options::{Dirty, RunArgs, StyleName, TaskDir};
+use super::outputs::write_outputs;
 use super::storage_args::{AbsentStorage, NewStorage, check_known};
 use super::typed_arguments::TypedArguments;
 use ce_evaluate::session::{
@@ -25,7 +26,7 @@ use ce_executor::scheduler::JobToken;
 use ce_executor::slurm::{HANDOVER, SlurmSettings};
 use ce_executor::{Detach, Leaving, detach};
 use ce_git::{Config, Trees};
-use ce_history::package::{OutputToWrite, OutputsError, update_outputs};
+use ce_history::output_directory::OtherOutputs;
 use ce_model::exit::{Exit, Explain};
 use ce_model::humanize::{counted, quoted};
 use ce_model::plan::{PointSelection, SelectionError, SelectionFault};
@@ -286,8 +287,15 @@ impl Run {
         self.conclude(&evaluation, &forced, &jobs, exit);
         let written = match (&self.out, &output_names) {
             (Some(dir), Some(names)) if !matches!(exit, Exit::Interrupted(_)) => {
-                outputs_to_write(&evaluation, names)
-                    .and_then(|outputs| self.write_outputs(dir, outputs, exit))
+                let stop = Stop::watch().map_err(BeginError::new)?;
+                let only_warnings = self.quiet || self.json;
+                let others = match self.wanted.is_empty() {
+                    true => OtherOutputs::Remove,
+                    false => OtherOutputs::Keep,
+                };
+                outputs_to_write(&evaluation, names).and_then(|outputs| {
+                    write_outputs(PROGRAM, dir, outputs, others, &stop, only_warnings, exit)
+                })
             }
             _ => Ok(exit),
         };
@@ -302,28 +310,6 @@ impl Run {
             }
             _ => Ok(exit),
         }
-    }
-
-    /// Writes the outputs into the directory of the user, and says so.
-    fn write_outputs(
-        &self,
-        dir: &Path,
-        outputs: Vec<OutputToWrite>,
-        exit: Exit,
-    ) -> Result<Exit, Error> {
-        let stop = Stop::watch().map_err(BeginError::new)?;
-        let changes = match update_outputs(dir, outputs, &stop.asked) {
-            Err(OutputsError::Stopped) if let Some(signal) = stop.caught() => {
-                say(PROGRAM, &OutputsError::Stopped);
-                return Ok(Exit::Interrupted(signal));
-            }
-            changes => changes?,
-        };
-        if !self.quiet && !self.json {
-            say(PROGRAM, &report::changed_outputs(dir, &changes));
-        }
-        report::outputs_not_updated(dir, &changes).iter().for_each(|line| say(PROGRAM, line));
-        Ok(exit)
     }
 
     /// The options of the session.

@@ -13,7 +13,7 @@ use ce_evaluate::session::{
     Error, OutputError, check_point_values, check_trees, expand_own_sheets,
 };
 use ce_git::Trees;
-use ce_model::exit::Exit;
+use ce_model::exit::{Exit, Explain};
 use ce_model::expression::{Labels, Sharing, Style, Text, written_alone};
 use ce_model::humanize::{counted, quoted_path};
 use ce_model::name::{ComputationName, variables};
@@ -130,6 +130,13 @@ impl Tool for Check {
                 &format_args!(
                     "warning: {value}: {{{name}}} is not the name of an input, and stays as it is\n  try: {advice}"
                 ),
+            );
+        }
+        if let Err(same) = task.output_names() {
+            let advice = same.hint().unwrap_or_default();
+            say(
+                "ce",
+                &format_args!("warning: {same}, which ce run --out refuses\n  try: {advice}"),
             );
         }
         warn_of_lost_variables(&task);

@@ -65,6 +65,7 @@ mod network;
 mod one_file;
 mod only;
 mod options;
+mod out;
 mod page;
 mod program;
 mod programs;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ce_history::package::OutputChanges;
+use ce_history::output_directory::OutputChanges;
 use ce_model::humanize::counted;
 
 use crate::terminal::harmless;

@@ -1,17 +1,15 @@
 //! The outputs of an evaluation in a directory of the user, under names that stay.
 
-use std::fs;
-
-use ce_history::package::{OutputContents, OutputToWrite};
+use ce_history::output_directory::{OutputContents, OutputToWrite};
 use ce_model::plan::{PlannedSweep, Source};
-use ce_model::sweep::{point_path, read_cells};
-use ce_model::task::{OutputName, TABLE_SUFFIXES};
-use ce_storage::StorageError;
+use ce_model::sweep::point_path;
+use ce_model::task::OutputName;
 
 use super::Error;
 use crate::{Evaluation, How, Outcome};
 
-/// Returns the outputs of an evaluation that is over, under their names; at points, below a directory for each.
+/// Returns the outputs of an evaluation that is over, under their names; at points, below a directory for each. What was left out is not among
+/// them.
 ///
 /// # Errors
 ///
@@ -50,37 +48,16 @@ fn add_output(
 ) -> Result<(), Error> {
     let Some(stored) = evaluation.stored(source) else {
         let outcome = evaluation.plan.awaited(source).and_then(|call| evaluation.outcome(call));
-        let is_left_out = outcome.map(Outcome::how) == Some(How::LeftOut);
-        outputs.extend(name.files().into_iter().map(|file| OutputToWrite {
-            path: format!("{dir}{file}"),
-            origin: String::new(),
-            contents: if is_left_out { OutputContents::LeftOut } else { OutputContents::Failed },
-        }));
+        if outcome.map(Outcome::how) != Some(How::LeftOut) {
+            outputs.extend(name.files().into_iter().map(|file| OutputToWrite {
+                path: format!("{dir}{file}"),
+                origin: String::new(),
+                contents: OutputContents::Failed,
+            }));
+        }
         return Ok(());
     };
-    let path = evaluation.storage.path(&stored.name);
-    let mut add = |file: &str, contents| {
-        let (path, origin) = (format!("{dir}{file}"), stored.name.clone());
-        outputs.push(OutputToWrite { path, origin, contents });
-    };
-    if name.is_table {
-        let rows = fs::read(&path).map_err(|source| StorageError::Io {
-            doing: "read",
-            path: path.clone(),
-            source,
-        })?;
-        // A table that a run has made can be read.
-        let sheet = read_cells(&rows).map(|table| table.csv()).unwrap_or_default();
-        let [json, csv] = TABLE_SUFFIXES.map(|suffix| format!("{}{suffix}", name.name));
-        add(&json, OutputContents::File(path, stored.digest));
-        add(&csv, OutputContents::Text(sheet.into_bytes()));
-    } else if stored.digest.is_directory() {
-        let contents = evaluation
-            .manifest(source)
-            .map_or(OutputContents::Failed, |manifest| OutputContents::Directory(path, manifest));
-        add(&name.name, contents);
-    } else {
-        add(&name.name, OutputContents::File(path, stored.digest));
-    }
+    let storage = &evaluation.storage;
+    outputs.extend(OutputToWrite::of_stored(storage, dir, name, &stored.name, stored.digest)?);
     Ok(())
 }

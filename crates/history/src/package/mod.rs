@@ -10,7 +10,6 @@
 mod attribution;
 mod entities;
 mod licence;
-mod output_directory;
 mod run_crate;
 mod write;
 
@@ -22,13 +21,14 @@ use std::sync::Mutex;
 use self::entities::{INPUTS, input_path};
 use self::run_crate::METADATA;
 use crate::call_log::{FirstPublished, OriginalExecution, PublishedExecution};
+use crate::output_directory::{OutputToWrite, OutputsError};
 use crate::{Ancestor, History, HistoryError, Subject};
 use ce_git::{Code, TreeFileKind, Trees};
 use ce_model::digest::{Digest, ObjectId};
 use ce_model::name::{MemberPath, file_name, stem};
 use ce_model::shared_text::SharedText;
 use ce_model::sweep::{SWEEP_OUTPUTS, point_path};
-use ce_model::task::{Node, NodeId, Task, WORKFLOW_TEXT, origins};
+use ce_model::task::{Node, NodeId, OutputName, Task, WORKFLOW_TEXT, origins};
 use ce_model::text_file;
 use ce_storage::records::JobRecord;
 use ce_storage::{
@@ -40,9 +40,6 @@ use serde::Serialize;
 
 pub use self::attribution::{Attribution, AttributionError, AttributionFault, Contributor};
 pub use self::licence::{LicenceFault, LicenceName};
-pub use self::output_directory::{
-    OutputChanges, OutputContents, OutputToWrite, OutputsError, origin_of_output, update_outputs,
-};
 pub use self::run_crate::{CrateError, CrateFacts, RunCrate, crate_texts};
 pub use self::write::{
     BadFile, Citation, Package, PackageError, PackageKind, PackagedValue, job_of, vacant,
@@ -173,7 +170,7 @@ impl<'a> Packer<'a> {
             for (number, file) in result.entry.expected_files(result.record).iter().enumerate() {
                 if let Some(subject) = self.history.subject(&file.name) {
                     let name = self.names.find(subject, number);
-                    self.push(dir, number, &name, subject, None)?;
+                    self.push(dir, number, &encoded_name(&name), subject, None)?;
                 }
             }
             return match (result.entry, result.record) {
@@ -201,6 +198,43 @@ impl<'a> Packer<'a> {
             self.points(dir, table)?;
         }
         if all { self.calls(&join(dir, INTERMEDIATE), job) } else { Ok(()) }
+    }
+
+    /// Adds the outputs of a job, and nothing that leads to them.
+    pub fn add_outputs(&mut self, entry: &Entry, job: &JobRecord) -> Result<(), StorageError> {
+        self.definitions = Definitions::of_outputs(job);
+        (0..job.outputs.len()).try_for_each(|number| self.output("", entry, job, number))
+    }
+
+    /// Returns the outputs of a job that were added, to be written into a directory under names that stay.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the workflow is not in the repository of the current directory, or gives two outputs one name; or if the storage cannot be read.
+    pub fn outputs_to_write(
+        &self,
+        entry: &Entry,
+        job: &JobRecord,
+    ) -> Result<Vec<OutputToWrite>, OutputsError> {
+        let no_workflow = || OutputsError::NoWorkflow {
+            job: entry.short(),
+            commit: job.commit.short().to_owned(),
+        };
+        let names = self.definitions.task.as_ref().ok_or_else(no_workflow)?.output_names()?;
+        let mut outputs = Vec::new();
+        for (number, output) in job.outputs.iter().enumerate() {
+            let name = names.get(number).ok_or_else(no_workflow)?;
+            if names[..number].contains(name) {
+                continue;
+            }
+            // A job keeps its files where the call that made them was collected.
+            let file = match self.storage.has(&output.file)? {
+                true => output.file.clone(),
+                false => entry.file(number),
+            };
+            outputs.extend(OutputToWrite::of_stored(self.storage, "", name, &file, output.digest)?);
+        }
+        Ok(outputs)
     }
 
     /// Finds files that the package needs and that are not here.
@@ -255,6 +289,11 @@ impl<'a> Packer<'a> {
         number: usize,
     ) -> Result<(), StorageError> {
         let Some(subject) = self.history.subject(&entry.file(number)) else { return Ok(()) };
+        let names = self.definitions.output_names().unwrap_or_default();
+        if let Some(name) = names.get(number.checked_rem(names.len()).unwrap_or_default()) {
+            let [first, ..] = &name.files()[..] else { return Ok(()) };
+            return self.push(dir, number, first, subject, None);
+        }
         let (value, member) = split_member(&job.outputs[number].file);
         let made = Entry::of_file(value);
         let name = match (member, made) {
@@ -276,7 +315,7 @@ impl<'a> Packer<'a> {
             },
         };
         let name = titled(self.definitions.output(number), &name);
-        self.push(dir, number, &name, subject, None)
+        self.push(dir, number, &encoded_name(&name), subject, None)
     }
 
     /// Adds the outputs of each point of a table, in a directory for each.
@@ -310,7 +349,7 @@ impl<'a> Packer<'a> {
                         let member = member.filter(|_| is_named);
                         let digest = output.digest;
                         let member = member.map(|path| PackagedMember { path, digest });
-                        self.push(&dir, number, &name, subject, member)?;
+                        self.push(&dir, number, &encoded_name(&name), subject, member)?;
                     }
                     _ => self.bad.push(BadFile::new(output.file, "it has no record".to_owned())),
                 }
@@ -340,14 +379,14 @@ impl<'a> Packer<'a> {
             for number in 0..record.outputs.len() {
                 if let Some(subject) = self.history.subject(&entry.file(number)) {
                     let name = self.names.find(subject, number);
-                    self.push(&dir, number, &name, subject, None)?;
+                    self.push(&dir, number, &encoded_name(&name), subject, None)?;
                 }
             }
         }
         Ok(())
     }
 
-    /// Adds a file under a name, or under its number if something else has that name.
+    /// Adds a file under a name, a component of a path, or under its number if something else has that name.
     fn push(
         &mut self,
         dir: &str,
@@ -356,9 +395,8 @@ impl<'a> Packer<'a> {
         subject: Subject<'a>,
         member: Option<PackagedMember>,
     ) -> Result<(), StorageError> {
-        let name = file_name(name.strip_suffix('/').unwrap_or(name));
-        let path = self.places.take(join(dir, &name), |turn| {
-            join(dir, &file_name(&format!("{}-{name}", numbered(&format!("{number:02}"), turn))))
+        let path = self.places.take(join(dir, name), |turn| {
+            join(dir, &format!("{}-{name}", numbered(&format!("{number:02}"), turn)))
         });
         let definition = match subject.record {
             Record::Job(_) => self.definitions.output(number),
@@ -404,6 +442,11 @@ fn summary(result: Subject<'_>) -> PackagedResult {
 
 fn join(dir: &str, name: &str) -> String {
     if dir.is_empty() { name.to_owned() } else { format!("{dir}/{name}") }
+}
+
+/// The name of an output of a computation as a component of a path.
+fn encoded_name(output: &str) -> String {
+    file_name(output.strip_suffix('/').unwrap_or(output))
 }
 
 /// The name of an output in a package: `called-variants.vcf`, or without the definition where that is its name already.
@@ -611,7 +654,6 @@ impl Definitions {
         let place = here.as_deref().and_then(ce_git::top).and_then(|top| job.task_in(&top));
         let task =
             place.and_then(|place| Some(load::task_at(&place, job.commit.full(), None).ok()?.task));
-        let task = task.filter(|task| !task.definitions.is_empty());
         Self { task, ..Self::default() }
     }
 
@@ -642,6 +684,11 @@ impl Definitions {
         }
         definitions.task = Some(task);
         Ok(definitions)
+    }
+
+    /// The names of the outputs outside of the storage, if the workflow is here and gives each one of its own.
+    fn output_names(&self) -> Option<Vec<OutputName>> {
+        self.task.as_ref()?.output_names().ok()
     }
 
     /// The name of the maker of an output of the job.

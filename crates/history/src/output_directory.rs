@@ -16,11 +16,14 @@ use std::time::{Duration, SystemTime};
 
 use ce_files::cache::{Cache, FileStat, digests};
 use ce_files::directory_writer::DirectoryWriter;
-use ce_files::manifest::{EntryKind, HEADER, Manifest, ManifestEntry, shown};
+use ce_files::manifest::{EntryKind, HEADER, Manifest, ManifestEntry, Scan, shown};
 use ce_git::link_out_of_repository;
 use ce_model::digest::Digest;
 use ce_model::exit::Explain;
+use ce_model::sweep::read_cells;
 use ce_model::system_hints;
+use ce_model::task::{OutputName, SameOutputName};
+use ce_storage::{Storage, StorageError};
 use serde::{Deserialize, Serialize};
 
 /// The list of a directory's files.
@@ -53,8 +56,45 @@ pub enum OutputContents {
     Text(Vec<u8>),
     /// It was not made: what the directory has of it stays, and is out of date.
     Failed,
-    /// It was not asked for: what the directory has of it stays.
-    LeftOut,
+}
+
+impl OutputToWrite {
+    /// The files of an output that is in the storage: one, or two of a table. `dir` is empty or ends in a slash.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be read.
+    pub fn of_stored(
+        storage: &Storage,
+        dir: &str,
+        name: &OutputName,
+        file: &str,
+        digest: Digest,
+    ) -> Result<Vec<Self>, StorageError> {
+        let path = storage.path(file);
+        let contents = if name.is_table {
+            let rows = fs::read(&path).map_err(|source| StorageError::Io {
+                doing: "read",
+                path: path.clone(),
+                source,
+            })?;
+            // A table that a run has made can be read.
+            let sheet = read_cells(&rows).map(|table| table.csv()).unwrap_or_default();
+            vec![OutputContents::File(path, digest), OutputContents::Text(sheet.into_bytes())]
+        } else if digest.is_directory() {
+            let manifest = storage.values().manifest(file, &digest)?;
+            vec![manifest.map_or(OutputContents::Failed, |it| OutputContents::Directory(path, it))]
+        } else {
+            vec![OutputContents::File(path, digest)]
+        };
+        let files = name.files().into_iter().zip(contents);
+        let outputs = files.map(|(name, contents)| Self {
+            path: format!("{dir}{name}"),
+            origin: file.to_owned(),
+            contents,
+        });
+        Ok(outputs.collect())
+    }
 }
 
 /// The changes of a directory.
@@ -97,6 +137,26 @@ pub enum OutputsError {
     #[exit(Storage)]
     #[hint(system_hints::for_writing(Path::new(path), source))]
     Write { path: String, source: io::Error },
+    /// The names of outputs are those of the workflow.
+    #[error("the workflow of {job} is not here, which names its outputs: its commit is {commit}")]
+    #[hint("run it in a clone of the task's repository")]
+    NoWorkflow { job: String, commit: String },
+    /// More than one result is given.
+    #[error("a directory has the outputs of one job, and {0} results are given")]
+    #[hint("give one of them, and another directory for each other")]
+    Several(usize),
+    /// No job has the result.
+    #[error("{0} is no output of a job")]
+    #[hint("give an output of a task: ce log --jobs lists them")]
+    NoJob(String),
+    /// Two outputs have one name.
+    #[error(transparent)]
+    #[hint(_0.hint())]
+    Names(#[from] SameOutputName),
+    #[error(transparent)]
+    #[hint(_0.hint())]
+    #[exit(_0.exit())]
+    Storage(#[from] StorageError),
     /// The user has interrupted it.
     #[error("interrupted: outputs are as they were, or new")]
     #[exit(Storage)]
@@ -208,7 +268,16 @@ struct OutputDirectory<'a> {
     present: BTreeMap<String, Present>,
 }
 
-/// Makes a directory have these outputs, and none of those that it had before.
+/// What becomes of the outputs that a directory has, and that are not given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OtherOutputs {
+    /// They are outputs no more: their files are removed.
+    Remove,
+    /// They were not looked at: they stay.
+    Keep,
+}
+
+/// Makes a directory have these outputs.
 ///
 /// # Errors
 ///
@@ -217,6 +286,7 @@ struct OutputDirectory<'a> {
 pub fn update_outputs(
     dir: &Path,
     outputs: Vec<OutputToWrite>,
+    others: OtherOutputs,
     stop: &AtomicBool,
 ) -> Result<OutputChanges, OutputsError> {
     if let Some(link) = link_out_of_repository(dir) {
@@ -231,7 +301,11 @@ pub fn update_outputs(
     let (known, is_listed) = read_list(&writer, dir)?;
     let modified = dir.join(LIST).metadata().and_then(|it| it.modified());
     let mut kept = OutputDirectory { dir, writer, known, present: BTreeMap::new() };
-    let (list, mut sources) = kept.wanted(outputs)?;
+    let is_complete = !outputs.iter().any(|it| matches!(it.contents, OutputContents::Failed));
+    let (mut list, mut sources) = kept.wanted(outputs)?;
+    if others == OtherOutputs::Keep {
+        kept.add_others(&mut list);
+    }
     kept.look(&list);
     let mut changes = kept.changes(&list, &sources)?;
     changes.stale =
@@ -264,7 +338,7 @@ pub fn update_outputs(
         kept.write_list(&list)?;
     }
     // A target of make is out of date as long as an output is.
-    let time = match (changes.stale.is_empty(), modified) {
+    let time = match (is_complete, modified) {
         (true, _) => SystemTime::now(),
         (false, Ok(before)) if is_listed => before,
         (false, _) => SystemTime::UNIX_EPOCH + Duration::from_secs(1),
@@ -333,7 +407,6 @@ impl OutputDirectory<'_> {
                 list.files.insert(path.clone(), kind);
                 sources.insert(path, source);
             };
-            let has_failed = matches!(contents, OutputContents::Failed);
             let mut listed = ListedOutput { from: origin, stale: false };
             match contents {
                 OutputContents::File(from, contents) => {
@@ -368,10 +441,9 @@ impl OutputDirectory<'_> {
                         add(format!("{path}/{name}"), entry.kind.clone(), source);
                     }
                 }
-                OutputContents::Failed | OutputContents::LeftOut => {
+                OutputContents::Failed => {
                     let Some(known) = self.known.outputs.get(&path) else { continue };
-                    listed = known.clone();
-                    listed.stale |= has_failed;
+                    listed = ListedOutput { stale: true, ..known.clone() };
                     let files = self.known.files.iter().filter(|(file, _)| is_within(file, &path));
                     list.files.extend(files.map(|(file, kind)| (file.clone(), kind.clone())));
                 }
@@ -380,6 +452,17 @@ impl OutputDirectory<'_> {
         }
         manifest(&list.files).map_err(|why| name_error(&self.dir.display().to_string(), &why))?;
         Ok((list, sources))
+    }
+
+    /// Adds the outputs to a list that the directory has, and that are not in it.
+    fn add_others(&self, list: &mut OutputList) {
+        for (path, output) in &self.known.outputs {
+            if !list.outputs.contains_key(path) {
+                list.outputs.insert(path.clone(), output.clone());
+                let files = self.known.files.iter().filter(|(file, _)| is_within(file, path));
+                list.files.extend(files.map(|(file, kind)| (file.clone(), kind.clone())));
+            }
+        }
     }
 
     /// Looks at all paths that are known or wanted. Digests of files that have not changed since they were last looked at are remembered.
@@ -503,8 +586,7 @@ impl OutputDirectory<'_> {
 
     /// Whether all that is in a directory is ours, and goes.
     fn will_be_gone(&self, path: &str) -> bool {
-        let Ok(scan) = ce_files::manifest::Scan::at(&self.dir.join(path), &AtomicBool::new(false))
-        else {
+        let Ok(scan) = Scan::at(&self.dir.join(path), &AtomicBool::new(false)) else {
             return false;
         };
         scan.entries().iter().all(|entry| {
@@ -537,6 +619,14 @@ impl OutputDirectory<'_> {
         kind: &EntryKind<Digest>,
         source: Option<OutputSource>,
     ) -> Result<(), OutputsError> {
+        // A directory and something else do not replace each other. All that was in this one is gone.
+        match self.present.get(path) {
+            Some(Present::Directory) => self.writer.remove_empty_dirs(path),
+            Some(Present::Entry(_)) if *kind == EntryKind::Empty => {
+                self.writer.remove(path).map_err(write_error(&self.dir.join(path)))?;
+            }
+            _ => {}
+        }
         let made = match (kind, source) {
             (EntryKind::Empty, _) => {
                 return self.writer.make_dirs(path).map_err(write_error(&self.dir.join(path)));
@@ -583,4 +673,233 @@ enum OutputSource {
 
 fn write_error(path: &Path) -> impl FnOnce(io::Error) -> OutputsError {
     move |source| OutputsError::Write { path: path.display().to_string(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// A directory, and files that stand for those of a storage.
+    struct Lab(tempfile::TempDir);
+
+    impl Lab {
+        fn new() -> Self {
+            Self(tempfile::tempdir().unwrap())
+        }
+
+        fn path(&self, name: &str) -> PathBuf {
+            self.0.path().join(name)
+        }
+
+        /// An output that is a file.
+        fn file(&self, path: &str, text: &str) -> OutputToWrite {
+            let digest = Digest::hash_bytes(text.as_bytes());
+            let from = self.path(&format!("value-{}", digest.sha1.short()));
+            fs::write(&from, text).unwrap();
+            OutputToWrite {
+                path: path.to_owned(),
+                origin: format!("c_f/{text}"),
+                contents: OutputContents::File(from, digest),
+            }
+        }
+
+        /// An output that is a directory of these files.
+        fn directory(&self, path: &str, name: &str, files: &[(&str, &str)]) -> OutputToWrite {
+            let from = self.path(name);
+            for (file, text) in files {
+                let file = from.join(file);
+                fs::create_dir_all(file.parent().unwrap()).unwrap();
+                match text.strip_prefix("-> ") {
+                    Some(target) => symlink(target, file).unwrap(),
+                    None => fs::write(file, text).unwrap(),
+                }
+            }
+            fs::create_dir_all(&from).unwrap();
+            let stop = AtomicBool::new(false);
+            let manifest = Scan::at(&from, &stop).unwrap();
+            let manifest = manifest.read(&stop, &Default::default()).unwrap();
+            let contents = OutputContents::Directory(from, manifest);
+            OutputToWrite { path: path.to_owned(), origin: format!("c_d/{name}"), contents }
+        }
+
+        fn update(&self, outputs: Vec<OutputToWrite>) -> Result<OutputChanges, OutputsError> {
+            update_outputs(
+                &self.path("out"),
+                outputs,
+                OtherOutputs::Remove,
+                &AtomicBool::new(false),
+            )
+        }
+
+        /// The message of an error, which leaves all as it is.
+        #[track_caller]
+        fn refuses(&self, outputs: Vec<OutputToWrite>) -> String {
+            let before = self.found();
+            let error = self.update(outputs).unwrap_err().to_string();
+            assert_eq!(self.found(), before);
+            error
+        }
+
+        /// All entries of the directory but for the list and directories that have some, with the texts of files.
+        fn found(&self) -> Vec<(String, String)> {
+            fn walk(dir: &Path, above: &str, found: &mut Vec<(String, String)>) {
+                for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
+                    let path = format!("{above}{}", entry.file_name().to_str().unwrap());
+                    let before = found.len();
+                    if entry.file_type().unwrap().is_dir() {
+                        walk(&entry.path(), &format!("{path}/"), found);
+                    }
+                    if found.len() == before && path != LIST {
+                        let text = fs::read_to_string(entry.path()).unwrap_or_default();
+                        found.push((path, text));
+                    }
+                }
+            }
+            let mut found = Vec::new();
+            walk(&self.path("out"), "", &mut found);
+            found.sort();
+            found
+        }
+
+        fn list(&self) -> String {
+            fs::read_to_string(self.path("out").join(LIST)).unwrap()
+        }
+
+        fn time(&self, name: &str) -> SystemTime {
+            self.path("out").join(name).metadata().unwrap().modified().unwrap()
+        }
+    }
+
+    fn failed(path: &str) -> OutputToWrite {
+        OutputToWrite {
+            path: path.to_owned(),
+            origin: String::new(),
+            contents: OutputContents::Failed,
+        }
+    }
+
+    #[test]
+    fn only_what_has_other_bytes_is_written_and_what_is_no_output_goes() {
+        let lab = Lab::new();
+        let first = vec![lab.file("a.txt", "one"), lab.file("b", "two")];
+        let changes = lab.update(first).unwrap();
+        assert_eq!(changes.written, ["a.txt", "b"]);
+        let old = SystemTime::UNIX_EPOCH + Duration::from_secs(1000);
+        let writer = DirectoryWriter::open(&lab.path("out")).unwrap();
+        ["a.txt", "b", LIST].iter().for_each(|name| writer.set_modified(name, old).unwrap());
+        let list = lab.list();
+        assert!(!list.contains("before") && !list.contains(&*lab.path("").to_string_lossy()));
+
+        let same = vec![lab.file("a.txt", "one"), lab.file("b", "two")];
+        assert_eq!(lab.update(same).unwrap(), OutputChanges { unchanged: 2, ..Default::default() });
+        assert_eq!((lab.time("a.txt"), lab.list()), (old, list));
+        assert!(lab.time(LIST) > old, "the target of make is new");
+
+        let changes = lab.update(vec![lab.file("b", "three"), lab.file("c", "")]).unwrap();
+        assert_eq!(
+            (&changes.written[..], &changes.removed[..]),
+            (&["b".into(), "c".into()][..], &["a.txt".into()][..])
+        );
+        assert_eq!(lab.found(), [("b".into(), "three".into()), ("c".into(), String::new())]);
+    }
+
+    #[test]
+    fn directories_are_updated_file_by_file_and_kinds_may_change() {
+        let lab = Lab::new();
+        let tree = [("x/y", "1"), ("z", "2"), ("link", "-> x/y")];
+        lab.update(vec![lab.directory("d", "one", &tree), lab.file("e", "file")]).unwrap();
+        fs::write(lab.path("out/d/notes"), "of a user").unwrap();
+        let tree = [("x/y", "1"), ("z/w", "3")];
+        let changes = lab
+            .update(vec![lab.directory("d", "two", &tree), lab.directory("e", "empty", &[])])
+            .unwrap();
+        assert_eq!(changes.written, ["d/z/w", "e"]);
+        assert_eq!(changes.removed, ["d/link", "d/z", "e"][..2]);
+        let expected = [("d/notes", "of a user"), ("d/x/y", "1"), ("d/z/w", "3"), ("e", "")];
+        assert_eq!(lab.found(), expected.map(|(path, text)| (path.to_owned(), text.to_owned())));
+        // A directory with a file of somebody else does not become a file.
+        assert!(lab.refuses(vec![lab.file("d", "file")]).ends_with(": d"));
+        fs::remove_file(lab.path("out/d/notes")).unwrap();
+        lab.update(vec![lab.file("d", "file")]).unwrap();
+        assert_eq!(lab.found(), [("d".to_owned(), "file".to_owned())]);
+    }
+
+    #[test]
+    fn nothing_of_others_is_replaced_removed_or_followed() {
+        let lab = Lab::new();
+        fs::create_dir_all(lab.path("out/dir")).unwrap();
+        fs::create_dir(lab.path("elsewhere")).unwrap();
+        for (name, text) in [("a", "mine"), ("b", "equal"), ("dir/x", "mine")] {
+            fs::write(lab.path("out").join(name), text).unwrap();
+        }
+        symlink("../elsewhere", lab.path("out/away")).unwrap();
+        let paths = ["a", "b", "dir", "away/x"];
+        let told = lab.refuses(paths.map(|path| lab.file(path, "ours")).into());
+        assert!(told.ends_with(": a, away/x, b, dir"), "{told}");
+        assert_eq!(fs::read_dir(lab.path("elsewhere")).unwrap().count(), 0);
+
+        // What has just the bytes is ours. What somebody has changed since is not.
+        assert_eq!(lab.update(vec![lab.file("b", "equal")]).unwrap().unchanged, 1);
+        lab.update(vec![lab.file("b", "new"), lab.file("c", "1")]).unwrap();
+        fs::write(lab.path("out/b"), "edited").unwrap();
+        fs::write(lab.path("out/c"), "edited").unwrap();
+        assert!(lab.refuses(vec![lab.file("b", "newer")]).ends_with(": b"));
+        let changes = lab.update(vec![lab.file("b", "edited")]).unwrap();
+        assert_eq!((changes.unchanged, changes.left), (1, vec!["c".to_owned()]));
+        assert_eq!(lab.update(vec![lab.file("b", "newest")]).unwrap().written, ["b"]);
+    }
+
+    #[test]
+    fn a_failed_output_keeps_its_file_and_make_tries_again() {
+        let lab = Lab::new();
+        lab.update(vec![lab.file("a", "1"), lab.directory("d", "one", &[("x", "1")])]).unwrap();
+        let time = lab.time(LIST);
+        let changes =
+            lab.update(vec![failed("a"), failed("d"), failed("new"), lab.file("b", "2")]).unwrap();
+        assert_eq!(
+            (&changes.stale[..], &changes.written[..]),
+            (&["a".into(), "d".into()][..], &["b".into()][..])
+        );
+        assert!(lab.list().contains("\"stale\": true"));
+        assert_eq!((lab.found().len(), lab.time(LIST)), (3, time));
+        let changes = lab.update(vec![lab.file("a", "1"), lab.file("b", "2")]).unwrap();
+        assert_eq!((changes.stale.len(), &changes.removed[..]), (0, &["d/x".to_owned()][..]));
+        assert!(!lab.list().contains("stale") && lab.time(LIST) > time);
+        let fresh = Lab::new();
+        fresh.update(vec![failed("a"), fresh.file("b", "2")]).unwrap();
+        assert!(fresh.time(LIST) < SystemTime::UNIX_EPOCH + Duration::from_secs(2));
+    }
+
+    #[test]
+    fn a_list_that_is_none_or_leads_out_is_refused() {
+        let lab = Lab::new();
+        lab.update(vec![lab.file("a", "1")]).unwrap();
+        fs::write(lab.path("precious"), "2").unwrap();
+        let out = lab.list().replace(" a\"", " ../precious\"");
+        for (list, told) in [
+            ("", "EOF"),
+            ("<<<<<<< ours", "expected value"),
+            (r#"{"format": 2, "outputs": {}, "files": []}"#, "it has the format 2"),
+            (&out, "line 2"),
+        ] {
+            fs::write(lab.path("out").join(LIST), list).unwrap();
+            let error = lab.refuses(vec![lab.file("a", "1")]);
+            assert!(error.contains(told), "{error}");
+        }
+        assert_eq!(fs::read_to_string(lab.path("precious")).unwrap(), "2");
+    }
+
+    #[test]
+    fn a_file_leads_back_to_where_it_comes_from() {
+        let lab = Lab::new();
+        let tree = [("x/y", "1")];
+        lab.update(vec![lab.file("p=1/a", "one"), lab.directory("d", "one", &tree)]).unwrap();
+        let origin = |path: &str| origin_of_output(&lab.path("out").join(path));
+        assert_eq!(origin("p=1/a").as_deref(), Some("c_f/one"));
+        assert_eq!(origin("d/x/y").as_deref(), Some("c_d/one/x/y"));
+        fs::write(lab.path("out/p=1/a"), "changed").unwrap();
+        assert_eq!((origin("p=1/a"), origin("none")), (None, None));
+    }
 }
