@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Mutex, OnceLock};
 
 /// Programs, and the packages of Debian that have them, or what installs them.
-const PROGRAMS: [(&str, &str); 29] = [
+const PROGRAMS: [(&str, &str); 31] = [
     ("/usr/lib/openssh/sftp-server", "openssh-sftp-server"),
     ("Rscript", "r-base-core r-cran-jsonlite"),
     ("bcftools", "bcftools"),
@@ -28,7 +28,9 @@ const PROGRAMS: [(&str, &str); 29] = [
     ("git-lfs", "git-lfs"),
     ("glusterfsd", "glusterfs-server glusterfs-client"),
     ("gnuplot", "gnuplot-nox"),
+    ("latexmk", "latexmk texlive-latex-base"),
     ("lua5.4", "lua5.4"),
+    ("make", "make"),
     ("mpicc", "openmpi-bin libopenmpi-dev"),
     ("pip", "python3-pip"),
     ("prlimit", "util-linux"),
