@@ -196,10 +196,7 @@ impl Run {
             }
         }
         let task = self.task.load(PROGRAM, self.dirty.uncommitted())?;
-        let config = match config {
-            Some(config) => config,
-            None => self.task.config()?,
-        };
+        let config = config.map_or_else(|| self.task.config(), Ok)?;
         let factors = self.points.factors(&self.points.read()?, dir, &task)?;
         warn_of_similar_texts(PROGRAM, &factors);
         // Equal names are an error before anything is executed.

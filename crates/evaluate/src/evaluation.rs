@@ -735,6 +735,7 @@ mod tests {
             text_computations: vec![],
             workflow: builder.finish(root),
             definitions: Default::default(),
+            parts: Default::default(),
         };
         let plan = Plan::new(&task);
         let files = Files {

@@ -296,7 +296,8 @@ fn component_of(text: &str, is_plain: impl Fn(char) -> bool) -> String {
         if matches!(c, '/' | '\\' | '%') || c.is_control() || !is_plain(c) || c == '.' && at == 0 {
             let mut bytes = [0; 4];
             for byte in c.encode_utf8(&mut bytes).bytes() {
-                name.push_str(&format!("%{byte:02X}"));
+                // Nothing fails that writes into a text.
+                _ = write!(name, "%{byte:02X}");
             }
         } else {
             name.push(c);

@@ -35,10 +35,10 @@ pub fn outputs_not_updated(dir: &Path, changes: &OutputChanges) -> Vec<String> {
     let stale = changes
         .stale
         .iter()
-        .map(|path| format!("warning: {} is out of date: this run could not make it", shown(path)));
+        .map(|path| format!("warning: {} is out of date: this run could not make it\n  try: mend what has failed, and run it again", shown(path)));
     let left = changes.left.iter().map(|path| {
         format!(
-            "warning: {} is no output any more, and stays, since somebody has changed it",
+            "warning: {} is no output any more, and stays, since somebody has changed it\n  try: remove it",
             shown(path)
         )
     });

@@ -1,7 +1,7 @@
 //! The outputs of an evaluation in a directory of the user, under names that stay.
 
-use ce_history::output_directory::{OutputContents, OutputToWrite};
-use ce_model::plan::{PlannedSweep, Source};
+use ce_history::output_directory::{OutputToWrite, WrittenContents};
+use ce_model::plan::{PlannedSweep, Source, SweepRows};
 use ce_model::sweep::point_path;
 use ce_model::task::OutputName;
 
@@ -31,7 +31,7 @@ pub fn outputs_to_write(
     match evaluation.plan.jobs() {
         None => add("", evaluation.plan.outputs())?,
         Some(jobs) => {
-            for (point, sources) in PlannedSweep::rows(jobs).into_iter().flat_map(|it| it.iter()) {
+            for (point, sources) in PlannedSweep::rows(jobs).into_iter().flat_map(SweepRows::iter) {
                 add(&(point_path(point.values()) + "/"), sources)?;
             }
         }
@@ -52,7 +52,7 @@ fn add_output(
             outputs.extend(name.files().into_iter().map(|file| OutputToWrite {
                 path: format!("{dir}{file}"),
                 origin: String::new(),
-                contents: OutputContents::Failed,
+                contents: WrittenContents::Failed,
             }));
         }
         return Ok(());

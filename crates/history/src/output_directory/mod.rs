@@ -4,7 +4,9 @@
 //! old ones and the new ones, and after that with the new ones alone. So after an interruption each file is old or new, and is ours. The list has
 //! no time, host or path, so it may be committed. It was modified when the outputs were last complete, and files when their bytes last changed.
 
-use std::collections::BTreeMap;
+mod list;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Read};
@@ -16,7 +18,7 @@ use std::time::{Duration, SystemTime};
 
 use ce_files::cache::{Cache, FileStat, digests};
 use ce_files::directory_writer::DirectoryWriter;
-use ce_files::manifest::{EntryKind, HEADER, Manifest, ManifestEntry, Scan, shown};
+use ce_files::manifest::{EntryKind, Manifest, Scan, shown};
 use ce_git::link_out_of_repository;
 use ce_model::digest::Digest;
 use ce_model::exit::Explain;
@@ -24,16 +26,15 @@ use ce_model::sweep::read_cells;
 use ce_model::system_hints;
 use ce_model::task::{OutputName, SameOutputName};
 use ce_storage::{Storage, StorageError};
-use serde::{Deserialize, Serialize};
+
+pub use self::list::ListFault;
+use self::list::{ListedOutput, OutputList, manifest};
 
 /// The list of a directory's files.
 const LIST: &str = ".ce-out.json";
 
 /// A file that is not complete.
 const ASIDE: &str = ".ce-out.part";
-
-/// The format of the list.
-const FORMAT: u32 = 1;
 
 /// An output of a task that is to be in the directory.
 #[derive(Debug)]
@@ -42,12 +43,12 @@ pub struct OutputToWrite {
     pub path: String,
     /// Its name in the storage. Empty if it was not made.
     pub origin: String,
-    pub contents: OutputContents,
+    pub contents: WrittenContents,
 }
 
 /// The contents of an output.
 #[derive(Debug)]
-pub enum OutputContents {
+pub enum WrittenContents {
     /// A file with this digest.
     File(PathBuf, Digest),
     /// A directory with these entries.
@@ -80,12 +81,14 @@ impl OutputToWrite {
             })?;
             // A table that a run has made can be read.
             let sheet = read_cells(&rows).map(|table| table.csv()).unwrap_or_default();
-            vec![OutputContents::File(path, digest), OutputContents::Text(sheet.into_bytes())]
+            vec![WrittenContents::File(path, digest), WrittenContents::Text(sheet.into_bytes())]
         } else if digest.is_directory() {
             let manifest = storage.values().manifest(file, &digest)?;
-            vec![manifest.map_or(OutputContents::Failed, |it| OutputContents::Directory(path, it))]
+            vec![
+                manifest.map_or(WrittenContents::Failed, |it| WrittenContents::Directory(path, it)),
+            ]
         } else {
-            vec![OutputContents::File(path, digest)]
+            vec![WrittenContents::File(path, digest)]
         };
         let files = name.files().into_iter().zip(contents);
         let outputs = files.map(|(name, contents)| Self {
@@ -122,7 +125,7 @@ pub enum OutputsError {
     /// The list is not one.
     #[error("{path} is no list of outputs that this version knows: {why}")]
     #[hint("remove it; files with the bytes of outputs stay, and others are named")]
-    List { path: String, why: String },
+    List { path: String, why: ListFault },
     /// A name of a file is not UTF-8, or two outputs need one path.
     #[error("{path} cannot be in a directory of outputs: {why}")]
     #[hint("let the computation give its files other names")]
@@ -147,7 +150,7 @@ pub enum OutputsError {
     Several(usize),
     /// No job has the result.
     #[error("{0} is no output of a job")]
-    #[hint("give an output of a task: ce log --jobs lists them")]
+    #[hint("give an output of a task: their names in the storage begin with t_")]
     NoJob(String),
     /// Two outputs have one name.
     #[error(transparent)]
@@ -162,91 +165,6 @@ pub enum OutputsError {
     #[exit(Storage)]
     #[hint("run the same command again")]
     Stopped,
-}
-
-/// The list, as it is written.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct OutputListFile {
-    format: u32,
-    /// The outputs by their paths.
-    outputs: BTreeMap<String, ListedOutput>,
-    /// The files that they are, as lines of a manifest.
-    files: Vec<String>,
-    /// The files that were there before. Only while the directory is being updated.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    before: Vec<String>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ListedOutput {
-    /// Its name in the storage.
-    from: String,
-    /// A later run could not make it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    stale: bool,
-}
-
-/// The files of a directory by their paths.
-type Entries = BTreeMap<String, EntryKind<Digest>>;
-
-/// The list of a directory.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct OutputList {
-    outputs: BTreeMap<String, ListedOutput>,
-    files: Entries,
-    before: Entries,
-}
-
-impl OutputList {
-    fn parse(text: &[u8]) -> Result<Self, String> {
-        let written: OutputListFile = serde_json::from_slice(text).map_err(|it| it.to_string())?;
-        if written.format != FORMAT {
-            return Err(format!("it has the format {}", written.format));
-        }
-        // Manifests have no paths that lead out of a directory.
-        let entries = |lines: &[String]| -> Result<Entries, String> {
-            let text = format!(
-                "{HEADER}\n{}",
-                lines.join("\n") + if lines.is_empty() { "" } else { "\n" }
-            );
-            let manifest = Manifest::parse(text.as_bytes()).map_err(|it| it.to_string())?;
-            let entries = manifest.entries().iter().map(|entry| {
-                let path = String::from_utf8(entry.path.to_vec());
-                Ok((path.map_err(|_| "a path is not UTF-8")?, entry.kind.clone()))
-            });
-            entries.collect::<Result<_, &str>>().map_err(str::to_owned)
-        };
-        let (files, before) = (entries(&written.files)?, entries(&written.before)?);
-        Ok(Self { outputs: written.outputs, files, before })
-    }
-
-    fn text(&self) -> Result<String, String> {
-        let lines = |entries: &Entries| -> Result<Vec<String>, String> {
-            let mut text = Vec::new();
-            manifest(entries)?.write(&mut text).map_err(|it| it.to_string())?;
-            let text = String::from_utf8_lossy(&text);
-            Ok(text.lines().skip(1).map(str::to_owned).collect())
-        };
-        let (files, before) = (lines(&self.files)?, lines(&self.before)?);
-        let written =
-            OutputListFile { format: FORMAT, outputs: self.outputs.clone(), files, before };
-        let text = serde_json::to_string_pretty(&written).map_err(|it| it.to_string())?;
-        Ok(text + "\n")
-    }
-
-    /// Whether something at a path is what a run has written there.
-    fn is_ours(&self, path: &str, found: &EntryKind<Digest>) -> bool {
-        [&self.files, &self.before].iter().any(|entries| entries.get(path) == Some(found))
-    }
-}
-
-fn manifest(entries: &Entries) -> Result<Manifest, String> {
-    let entries = entries
-        .iter()
-        .map(|(path, kind)| ManifestEntry { path: path.as_bytes().into(), kind: kind.clone() });
-    Manifest::new(entries.collect()).map_err(|it| it.to_string())
 }
 
 /// What is at a path.
@@ -301,7 +219,7 @@ pub fn update_outputs(
     let (known, is_listed) = read_list(&writer, dir)?;
     let modified = dir.join(LIST).metadata().and_then(|it| it.modified());
     let mut kept = OutputDirectory { dir, writer, known, present: BTreeMap::new() };
-    let is_complete = !outputs.iter().any(|it| matches!(it.contents, OutputContents::Failed));
+    let is_complete = !outputs.iter().any(|it| matches!(it.contents, WrittenContents::Failed));
     let (mut list, mut sources) = kept.wanted(outputs)?;
     if others == OtherOutputs::Keep {
         kept.add_others(&mut list);
@@ -396,7 +314,7 @@ impl OutputDirectory<'_> {
     fn wanted(
         &self,
         outputs: Vec<OutputToWrite>,
-    ) -> Result<(OutputList, BTreeMap<String, OutputSource>), OutputsError> {
+    ) -> Result<(OutputList, BTreeMap<String, ContentSource>), OutputsError> {
         let (mut list, mut sources) = (OutputList::default(), BTreeMap::new());
         let name_error = |path: &str, why: &str| OutputsError::Name {
             path: path.to_owned(),
@@ -409,26 +327,26 @@ impl OutputDirectory<'_> {
             };
             let mut listed = ListedOutput { from: origin, stale: false };
             match contents {
-                OutputContents::File(from, contents) => {
+                WrittenContents::File(from, contents) => {
                     let executable =
                         fs::metadata(&from).is_ok_and(|it| it.permissions().mode() & 0o100 != 0);
                     add(
                         path.clone(),
                         EntryKind::File { contents, executable },
-                        OutputSource::File(from),
+                        ContentSource::File(from),
                     );
                 }
-                OutputContents::Text(text) => {
+                WrittenContents::Text(text) => {
                     let contents = Digest::hash_bytes(&text);
                     add(
                         path.clone(),
                         EntryKind::File { contents, executable: false },
-                        OutputSource::Text(text),
+                        ContentSource::Text(text),
                     );
                 }
-                OutputContents::Directory(from, manifest) => {
+                WrittenContents::Directory(from, manifest) => {
                     if manifest.entries().is_empty() {
-                        add(path.clone(), EntryKind::Empty, OutputSource::None);
+                        add(path.clone(), EntryKind::Empty, ContentSource::None);
                     }
                     for entry in manifest.entries() {
                         let name = str::from_utf8(&entry.path).map_err(|_| {
@@ -437,11 +355,11 @@ impl OutputDirectory<'_> {
                                 "its name is not UTF-8",
                             )
                         })?;
-                        let source = OutputSource::File(from.join(name));
+                        let source = ContentSource::File(from.join(name));
                         add(format!("{path}/{name}"), entry.kind.clone(), source);
                     }
                 }
-                OutputContents::Failed => {
+                WrittenContents::Failed => {
                     let Some(known) = self.known.outputs.get(&path) else { continue };
                     listed = ListedOutput { stale: true, ..known.clone() };
                     let files = self.known.files.iter().filter(|(file, _)| is_within(file, &path));
@@ -450,7 +368,8 @@ impl OutputDirectory<'_> {
             }
             list.outputs.insert(path, listed);
         }
-        manifest(&list.files).map_err(|why| name_error(&self.dir.display().to_string(), &why))?;
+        manifest(&list.files)
+            .map_err(|why| name_error(&self.dir.display().to_string(), &why.to_string()))?;
         Ok((list, sources))
     }
 
@@ -468,8 +387,7 @@ impl OutputDirectory<'_> {
     /// Looks at all paths that are known or wanted. Digests of files that have not changed since they were last looked at are remembered.
     fn look(&mut self, list: &OutputList) {
         let paths = [&self.known.files, &self.known.before, &list.files];
-        let paths: std::collections::BTreeSet<&String> =
-            paths.into_iter().flat_map(BTreeMap::keys).collect();
+        let paths: BTreeSet<&String> = paths.into_iter().flat_map(BTreeMap::keys).collect();
         let (mut present, mut files) = (BTreeMap::new(), Vec::new());
         for path in paths {
             let found = match self.writer.kind(path) {
@@ -535,7 +453,7 @@ impl OutputDirectory<'_> {
     fn changes(
         &self,
         list: &OutputList,
-        sources: &BTreeMap<String, OutputSource>,
+        sources: &BTreeMap<String, ContentSource>,
     ) -> Result<OutputChanges, OutputsError> {
         let (mut changes, mut foreign) = (OutputChanges::default(), Vec::new());
         for (path, found) in &self.present {
@@ -617,7 +535,7 @@ impl OutputDirectory<'_> {
         &self,
         path: &str,
         kind: &EntryKind<Digest>,
-        source: Option<OutputSource>,
+        source: Option<ContentSource>,
     ) -> Result<(), OutputsError> {
         // A directory and something else do not replace each other. All that was in this one is gone.
         match self.present.get(path) {
@@ -634,7 +552,7 @@ impl OutputDirectory<'_> {
             (EntryKind::Link { target }, _) => {
                 self.writer.link(Path::new(OsStr::from_bytes(target)), ASIDE)
             }
-            (EntryKind::File { contents, .. }, Some(OutputSource::File(from))) => {
+            (EntryKind::File { contents, .. }, Some(ContentSource::File(from))) => {
                 let copied = self.writer.copy(&from, ASIDE).and_then(|()| self.writer.sync(ASIDE));
                 if copied.is_ok() && self.writer.digest(ASIDE).as_ref() != Some(contents) {
                     drop(self.writer.remove(ASIDE));
@@ -642,10 +560,10 @@ impl OutputDirectory<'_> {
                 }
                 copied
             }
-            (EntryKind::File { .. }, Some(OutputSource::Text(text))) => {
+            (EntryKind::File { .. }, Some(ContentSource::Text(text))) => {
                 self.writer.write(ASIDE, text).and_then(|()| self.writer.sync(ASIDE))
             }
-            (EntryKind::File { .. }, Some(OutputSource::None) | None) => Ok(()),
+            (EntryKind::File { .. }, Some(ContentSource::None) | None) => Ok(()),
         };
         let made = made.and_then(|()| self.writer.rename(ASIDE, path));
         made.map_err(|error| {
@@ -656,15 +574,14 @@ impl OutputDirectory<'_> {
 
     fn write_list(&self, list: &OutputList) -> Result<(), OutputsError> {
         let path = self.dir.join(LIST);
-        let text = list
-            .text()
-            .map_err(|why| OutputsError::List { path: path.display().to_string(), why })?;
+        let shown = || path.display().to_string();
+        let text = list.text().map_err(|why| OutputsError::List { path: shown(), why })?;
         self.writer.replace(LIST, text.as_bytes()).map_err(write_error(&path))
     }
 }
 
 /// The place of the contents of a file.
-enum OutputSource {
+enum ContentSource {
     File(PathBuf),
     Text(Vec<u8>),
     /// It has none.
@@ -701,7 +618,7 @@ mod tests {
             OutputToWrite {
                 path: path.to_owned(),
                 origin: format!("c_f/{text}"),
-                contents: OutputContents::File(from, digest),
+                contents: WrittenContents::File(from, digest),
             }
         }
 
@@ -720,7 +637,7 @@ mod tests {
             let stop = AtomicBool::new(false);
             let manifest = Scan::at(&from, &stop).unwrap();
             let manifest = manifest.read(&stop, &Default::default()).unwrap();
-            let contents = OutputContents::Directory(from, manifest);
+            let contents = WrittenContents::Directory(from, manifest);
             OutputToWrite { path: path.to_owned(), origin: format!("c_d/{name}"), contents }
         }
 
@@ -776,7 +693,7 @@ mod tests {
         OutputToWrite {
             path: path.to_owned(),
             origin: String::new(),
-            contents: OutputContents::Failed,
+            contents: WrittenContents::Failed,
         }
     }
 
