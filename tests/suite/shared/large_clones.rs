@@ -28,7 +28,10 @@ fn a_clone_fetches_needed_files_and_executes_nothing() {
     cloned(&lab, "results.git", "clone", &[]);
     lab.run("ce", &["verify", "../clone"]).exit(0).says("0 wrong, 0 odd and harmless, 2 away");
     lab.unchanged(|| dry(&lab, "clone").exit(0).says("2 calls: 1 reused, 1 archived"));
-    evaluate(&lab, "clone").exit(0).called(vec![]).says("2 calls: 2 reused");
+    let mut command = lab.command("ce-run");
+    command.args(["--out", "../out", "../clone", "../data/x"]).envs(VARIABLES);
+    lab.finish(&mut command).exit(0).called(vec![]).says("2 calls: 2 reused");
+    assert!(files(&lab.path("out"))["b"].len() > 1000, "the output, and no pointer");
     lab.run("ce", &["verify", "../clone"]).exit(0).says("0 wrong, 0 odd and harmless\n");
     let changes = lab.git("clone", &["status", "--porcelain", "large"]);
     assert_eq!(changes, "", "no pointer was replaced");
