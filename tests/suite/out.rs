@@ -63,6 +63,11 @@ fn outputs_are_written_under_the_names_of_the_workflow() {
     shown.shows("=blue");
     lab.run("ce", &["show", "../storage", "../out/parts/7"]).exit(0).shows("split, output 00");
 
+    // The page of the task calls its files likewise.
+    lab.run("ce", &["report", "--task", ".", "-o", "../page.html", "../storage"]).exit(0);
+    let page = fs::read_to_string(lab.path("page.html")).unwrap();
+    assert!(page.contains("Save plot.svg") && page.contains("Save runs.ndjson"));
+
     // In a clone with the outputs of a commit, nothing changes.
     let list = fs::read(lab.path("out/.ce-out.json")).unwrap();
     lab.copy("out", "clone");

@@ -305,6 +305,9 @@ pub struct PageOutput {
     /// The name of the output in its maker, or its number.
     #[serde(skip)]
     pub output: String,
+    /// The name of its file outside of the storage, where the workflow gives it one of its own.
+    #[serde(skip)]
+    pub outer_name: Option<String>,
     /// The name that the workflow defines for its maker.
     #[serde(skip)]
     pub defined: Option<String>,
@@ -395,7 +398,7 @@ fn outputs_of_task(
             Some((name.to_string(), digest.sha1.short()))
         })
         .collect();
-    let mut outputs = Vec::new();
+    let (mut outputs, names) = (Vec::new(), task.output_names().unwrap_or_default());
     let origins: Vec<(NodeId, u8)> = origins(&task.workflow, task.workflow.root()).collect();
     for (number, source) in evaluation.plan.outputs().iter().enumerate() {
         let (name, file) = (format!("{number:02}"), evaluation.name(*source));
@@ -422,6 +425,7 @@ fn outputs_of_task(
             inputs: inputs.clone(),
             value,
             output: output.to_owned(),
+            outer_name: names.get(number % origins.len()).map(|name| name.files().swap_remove(0)),
             defined: task.definitions.get(&node).and_then(|it| it.first()).map(ToString::to_string),
             maker: node_name(task, node),
             made_from: node_inputs(task, node),
@@ -491,6 +495,7 @@ fn of_result(subject: Subject<'_>, index: &mut PageIndex<'_>) -> Option<PageOutp
         commit,
         inputs,
         output: made_output,
+        outer_name: None,
         defined: None,
         maker,
         made_from: Vec::new(),

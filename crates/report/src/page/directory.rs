@@ -219,7 +219,7 @@ impl PageDirectory {
             let mut beside = CopyBeside { path: path.clone(), saved_as: None, shown_on: None };
             new.push(NewEntry { path, source: source.clone() });
             if !is_directory {
-                beside.saved_as = Some(file_name(own));
+                beside.saved_as = Some(output.outer_name.clone().unwrap_or_else(|| file_name(own)));
                 if let Some(page) = picture_page(own, &source) {
                     let path = format!("{PICTURES}/{name}.html");
                     let written = self.writer.write(&format!("{aside}/{path}"), page);

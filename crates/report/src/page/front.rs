@@ -382,7 +382,10 @@ fn caption(output: &PageOutput) -> Markup {
 
 /// The name of the file that an output is saved as.
 fn saved_name(output: &PageOutput, format: FileFormat) -> String {
-    let name = output.output.trim_end_matches('/');
+    if let Some(name) = output.outer_name.as_ref().filter(|name| name.contains('.')) {
+        return name.clone();
+    }
+    let name = output.outer_name.as_deref().unwrap_or(output.output.trim_end_matches('/'));
     let name = match format.suffix() {
         suffix if suffix.is_empty() || name.contains('.') => name.to_owned(),
         suffix => format!("{name}.{suffix}"),
