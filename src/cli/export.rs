@@ -13,7 +13,7 @@ use super::outputs::write_outputs;
 use super::storage_args::{StorageFile, configured_storage, storage_and_results};
 use ce_evaluate::session::{BeginError, Error, OutputError, ResultPathError, Stop};
 use ce_exchange::{Attestations, ExchangeProgress, FetchedFiles, Secrets, fetch_files};
-use ce_history::output_directory::{OtherOutputs, OutputsError};
+use ce_history::output_directory::{OtherOutputs, OutputsError, check_output_directory};
 use ce_history::package::{
     Attribution, AttributionFault, Citation, Contributor, CrateError, CrateFacts, LicenceName,
     Package, PackageError, PackageKind, Packer, README, RunCrate, crate_texts, job_of,
@@ -210,6 +210,7 @@ impl ExportResults {
     /// Updates the directory with the outputs of a job.
     fn update(&self, storage: &Storage, results: &[PathBuf]) -> Result<Exit, Error> {
         let [result] = results else { return Err(OutputsError::Several(results.len()).into()) };
+        check_output_directory(&storage.path(""), &self.dir)?;
         warn_of_links(storage)?;
         let stop = Stop::watch().map_err(BeginError::new)?;
         let history = History::read(storage)?;

@@ -18,15 +18,15 @@ use super::typed_arguments::TypedArguments;
 use ce_evaluate::session::{
     BeginError, BoundTask, CallNameError, Error, FinishedJobs, Frontend, Given, IsolationPolicy,
     Kept, OutputError, Place, RunJobRequest, RunOptions, Session, Stop, WriteError,
-    check_selection, find_job, find_jobs, is_to_be_handed_over, named_call, open_finished,
-    outputs_to_write, own_token, record_later_use, start_pool,
+    check_selection, find_job, find_jobs, finished_outputs, is_to_be_handed_over, named_call,
+    open_finished, outputs_to_write, own_token, record_later_use, start_pool,
 };
 use ce_evaluate::{Evaluation, ForcedCalls, How};
 use ce_executor::scheduler::JobToken;
 use ce_executor::slurm::{HANDOVER, SlurmSettings};
 use ce_executor::{Detach, Leaving, detach};
 use ce_git::{Config, Trees};
-use ce_history::output_directory::OtherOutputs;
+use ce_history::output_directory::{OtherOutputs, check_output_directory};
 use ce_model::exit::{Exit, Explain};
 use ce_model::humanize::{counted, quoted};
 use ce_model::plan::{PointSelection, SelectionError, SelectionFault};
@@ -38,7 +38,7 @@ use ce_report::{
     self as report, EventPrinter, Json, OutputPaths, Progress, Reporter, TreePrinter, TreeStyle,
     harmless, reasons, say,
 };
-use ce_storage::records::{Provenance, SubmittedRun};
+use ce_storage::records::{JobOutput, Provenance, SubmittedRun};
 use ce_storage::{Locator, ResultName, Storage, TaskVersion};
 use ce_task::load::{self, listed};
 use clap::{CommandFactory, Parser, ValueEnum};
@@ -177,6 +177,7 @@ impl Run {
         let mut config = None;
         if short_cut
             && self.points.is_nothing()
+            && self.out.is_none()
             && let Some(rev) = &self.task.at
             && let Some((name, commit, place)) = load::job_at(dir, rev)
         {
@@ -204,6 +205,9 @@ impl Run {
         let (task, ranged) = ranged(task, factors, &self.typed)?;
         let is_read = selection.inputs_read(&task)?;
         let given = self.typed.resolve_read(&task, &config, &is_read)?;
+        if let Some(dir) = &self.out {
+            check_output_directory(&given.storage, dir)?;
+        }
         let accepts_new = self.accepts_new(given.is_configured);
         if !accepts_new {
             check_known(dir, &given.storage)?;
@@ -212,16 +216,13 @@ impl Run {
         let bound = BoundTask::new(&trees, task, &given.inputs)?;
         let mut looked = None;
         if short_cut && bound.task.changed.is_empty() {
-            let inputs = bound.contents(&trees)?;
-            if let Some(storage) = open_finished(&given.storage, self.how.unrecorded()) {
-                let finished = match &ranged {
-                    Some(ranged) => find_jobs(&storage, &bound.task, ranged, &inputs)?,
-                    None => find_job(&storage, TaskVersion::from(&bound.task), &inputs)?,
-                };
-                match finished {
-                    Some(jobs) => return self.print_finished(storage, &given.storage, &jobs, out),
-                    None => looked = Some(storage),
+            match self.find_finished(&bound, &trees, ranged.as_ref(), &given.storage)? {
+                (Some(storage), Some(jobs)) => {
+                    let written = self.write_finished(&storage, &jobs, output_names.as_deref());
+                    self.print_finished(storage, &given.storage, &jobs, out)?;
+                    return written;
                 }
+                (storage, _) => looked = storage,
             }
         }
         let options = RunOptions { accepts_new, ..self.options(&config)? };
@@ -247,6 +248,25 @@ impl Run {
             Some(log) => end_job(end, log, &slurm, out),
             None => end,
         }
+    }
+
+    /// Looks for the jobs of a task that were finished before. Returns the storage, too, if it could be opened for reading.
+    fn find_finished(
+        &self,
+        bound: &BoundTask,
+        trees: &Trees,
+        ranged: Option<&RangedInputs>,
+        storage: &Path,
+    ) -> Result<(Option<Storage>, Option<FinishedJobs>), Error> {
+        let inputs = bound.contents(trees)?;
+        let Some(storage) = open_finished(storage, self.how.unrecorded()) else {
+            return Ok((None, None));
+        };
+        let jobs = match ranged {
+            Some(ranged) => find_jobs(&storage, &bound.task, ranged, &inputs)?,
+            None => find_job(&storage, TaskVersion::from(&bound.task), &inputs)?,
+        };
+        Ok((Some(storage), jobs))
     }
 
     /// Evaluates a task that was bound, and publishes its jobs.
@@ -509,16 +529,34 @@ impl Run {
         if !self.dry_run {
             record_later_use(storage, &self.task.task)?;
         }
+        // The path of a directory ends in a slash.
+        let shown = |JobOutput { file, digest }: &JobOutput| {
+            format!("{file}{}", if digest.is_directory() { "/" } else { "" })
+        };
         if let Some(points) = &jobs.points {
             for (point, outputs) in points.iter().zip(&jobs.outputs) {
-                report::paths_of_point(point, outputs, path, out).map_err(OutputError)?;
+                let names: Vec<String> = outputs.iter().map(shown).collect();
+                report::paths_of_point(point, &names, path, out).map_err(OutputError)?;
             }
         } else {
-            for name in jobs.outputs.iter().flatten() {
-                writeln!(out, "{}", path.join(name).display()).map_err(OutputError)?;
+            for output in jobs.outputs.iter().flatten() {
+                writeln!(out, "{}", path.join(shown(output)).display()).map_err(OutputError)?;
             }
         }
         Ok(Exit::Done)
+    }
+
+    /// Writes the outputs of jobs that were finished before into the directory of the user, if there is one.
+    fn write_finished(
+        &self,
+        storage: &Storage,
+        jobs: &FinishedJobs,
+        names: Option<&[OutputName]>,
+    ) -> Result<Exit, Error> {
+        let (Some(dir), Some(names)) = (&self.out, names) else { return Ok(Exit::Done) };
+        let stop = Stop::watch().map_err(BeginError::new)?;
+        let outputs = finished_outputs(storage, jobs, names)?;
+        write_outputs(PROGRAM, dir, outputs, OtherOutputs::Remove, &stop, true, Exit::Done)
     }
 
     fn printer<'a>(

@@ -13,8 +13,8 @@ use std::time::SystemTime;
 
 use ce_model::digest::{Digest, Hasher, PIECE};
 use rustix::fs::{
-    AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, flock, mkdirat, openat, readlinkat,
-    renameat, statat, symlinkat, unlinkat,
+    AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, RenameFlags, flock, mkdirat, openat,
+    readlinkat, renameat, renameat_with, statat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -159,6 +159,23 @@ impl DirectoryWriter {
         self.make_room(path)?;
         let (dir, name) = self.locate(path)?;
         Ok(symlinkat(target, dir, name)?)
+    }
+
+    /// Moves an entry to a free path.
+    ///
+    /// # Errors
+    ///
+    /// Fails if anything is there.
+    pub fn rename_to_free(&self, from: &str, to: &str) -> io::Result<()> {
+        self.make_room(to)?;
+        let ((from, old), (to, new)) = (self.locate(from)?, self.locate(to)?);
+        match renameat_with(&from, old, &to, new, RenameFlags::NOREPLACE) {
+            // The file system does not know this: somebody may come between.
+            Err(Errno::INVAL) if statat(&to, new, AtFlags::SYMLINK_NOFOLLOW).is_err() => {
+                Ok(renameat(from, old, to, new)?)
+            }
+            renamed => Ok(renamed?),
+        }
     }
 
     /// Moves an entry to a free path, or replaces a file or an empty directory.
@@ -330,14 +347,14 @@ impl DirectoryWriter {
     }
 }
 
-/// Copies a file to a new one. The copy has the same mode, and may be written.
+/// Copies a file to a new one. The copy has the same mode, reduced by the user's mask, and may be written.
 fn copy_file(from: &Path, dir: &OwnedFd, name: &OsStr) -> io::Result<()> {
     // To open a FIFO would wait.
     if !fs::metadata(from)?.is_file() {
         return Err(ForeignEntry::Kind("no file").into());
     }
     let mut source = File::open(from)?;
-    let mode = source.metadata()?.permissions().mode() & DIRECTORY | WRITE;
+    let mode = for_user(source.metadata()?.permissions().mode() & DIRECTORY | WRITE);
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut copy = File::from(openat(dir, name, flags, Mode::from_raw_mode(mode))?);
     io::copy(&mut source, &mut copy)?;

@@ -15,7 +15,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 
-use self::output_directory::origin_of_output;
+use self::output_directory::digest_of_output;
 use ce_model::digest::{Digest, Sha1};
 use ce_model::exit::Explain;
 use ce_model::humanize::counted;
@@ -192,7 +192,7 @@ impl History {
         let found = locator.find(Path::new(file), |name| {
             self.subject(name).or_else(|| self.subject(&Entry::of_short(name)?.file(0)))
         });
-        let found = found.or_else(|| self.subject(&origin_of_output(Path::new(file))?));
+        let found = found.or_else(|| self.maker(&digest_of_output(Path::new(file))?, None));
         if let Some(subject) = found {
             return Ok(subject);
         }

@@ -141,7 +141,7 @@ fn job(lab: &Lab, output: &str) -> String {
     let path = lab.path("storage");
     let storage = Storage::open(&path, Unrecorded::Adopt, Durability::Unsynced).unwrap();
     let found = storage.jobs().find(task, &[]).unwrap().unwrap();
-    assert_eq!(found.concat().trim_end_matches('/'), outputs[0].name);
+    assert_eq!(found[0].file, outputs[0].name);
     job
 }
 

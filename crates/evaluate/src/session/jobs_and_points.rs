@@ -23,6 +23,7 @@ use ce_model::sweep::{
 use ce_model::system_hints;
 use ce_model::task::{Node, RangedInput, RangedInputs, Task};
 use ce_model::template;
+use ce_storage::records::JobOutput;
 use ce_storage::{
     Durability, Input, InputSource, Job, KnownRepositories, ResultName, Storage, Stored,
     TaskVersion, Unrecorded,
@@ -175,8 +176,8 @@ pub fn open_finished(storage: &Path, unrecorded: Unrecorded) -> Option<Storage> 
 pub struct FinishedJobs {
     /// The points of whose inputs they are; `None` for a single job.
     pub points: Option<SweepPoints>,
-    /// The names of the outputs of each.
-    pub outputs: Vec<Vec<String>>,
+    /// The outputs of each.
+    pub outputs: Vec<Vec<JobOutput>>,
 }
 
 /// Looks for a job that was finished before, which needs no look at its calls, however many they are.

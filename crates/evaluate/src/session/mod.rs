@@ -72,7 +72,7 @@ pub use self::own_files::{
 pub use self::run_as_slurm_job::{RunJobRequest, is_to_be_handed_over, own_token, retain_waiting};
 pub use self::suspension_session::{SuspensionError, SuspensionSession};
 pub use self::worker_session::{WorkerOptions, WorkerSession, scheduler_job, time_left};
-pub use self::written_outputs::outputs_to_write;
+pub use self::written_outputs::{finished_outputs, outputs_to_write};
 pub use ce_model::exit::{Error, Exit};
 
 /// The progress of an evaluation, for an observer.

@@ -2,10 +2,13 @@
 
 use ce_history::output_directory::{OutputToWrite, WrittenContents};
 use ce_model::plan::{PlannedSweep, Source, SweepRows};
-use ce_model::sweep::point_path;
+use ce_model::sweep::{SweepPoints, point_path};
 use ce_model::task::OutputName;
 
-use super::Error;
+use ce_storage::records::JobOutput;
+use ce_storage::{Storage, StorageError};
+
+use super::{Error, FinishedJobs};
 use crate::{Evaluation, How, Outcome};
 
 /// Returns the outputs of an evaluation that is over, under their names; at points, below a directory for each. What was left out is not among
@@ -20,11 +23,8 @@ pub fn outputs_to_write(
 ) -> Result<Vec<OutputToWrite>, Error> {
     let mut outputs = Vec::new();
     let mut add = |dir: &str, sources: &[Source]| {
-        for (number, (name, source)) in names.iter().zip(sources).enumerate() {
-            // The same value has one name, wherever it stands.
-            if !names[..number].contains(name) {
-                add_output(evaluation, dir, name, *source, &mut outputs)?;
-            }
+        for (name, source) in names.iter().zip(sources) {
+            add_output(evaluation, dir, name, *source, &mut outputs)?;
         }
         Ok::<_, Error>(())
     };
@@ -37,6 +37,31 @@ pub fn outputs_to_write(
         }
     }
     Ok(outputs)
+}
+
+/// Returns the outputs of jobs that were finished before, under their names; at points, below a directory for each.
+///
+/// # Errors
+///
+/// Fails if a table cannot be read.
+pub fn finished_outputs(
+    storage: &Storage,
+    jobs: &FinishedJobs,
+    names: &[OutputName],
+) -> Result<Vec<OutputToWrite>, StorageError> {
+    let points = jobs.points.iter().flat_map(SweepPoints::iter);
+    let dirs: Vec<String> = match &jobs.points {
+        Some(_) => points.map(|point| point_path(point.values()) + "/").collect(),
+        None => vec![String::new()],
+    };
+    let mut written = Vec::new();
+    for (dir, outputs) in dirs.iter().zip(&jobs.outputs) {
+        for (name, output) in names.iter().zip(outputs) {
+            let JobOutput { file, digest } = output;
+            written.extend(OutputToWrite::of_stored(storage, dir, name, file, *digest)?);
+        }
+    }
+    Ok(written)
 }
 
 fn add_output(

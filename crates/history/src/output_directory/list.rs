@@ -26,7 +26,7 @@ pub enum ListFault {
 
 /// The list, as it is written.
 #[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a list of outputs")]
 struct OutputListFile {
     format: u32,
     /// The outputs by their paths.
@@ -41,7 +41,7 @@ struct OutputListFile {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ListedOutput {
-    /// Its name in the storage.
+    /// Its name in the storage, without the commit of its computation.
     pub(super) from: String,
     /// A later run could not make it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -74,6 +74,19 @@ impl OutputList {
         let outputs = self.outputs.clone();
         let written = OutputListFile { format: FORMAT, outputs, files, before };
         Ok(serde_json::to_string_pretty(&written)? + "\n")
+    }
+
+    /// The digest of an output: a file, or a directory of all that is below its path.
+    pub(super) fn value(&self, output: &str) -> Option<Digest> {
+        if let Some(EntryKind::File { contents, .. }) = self.files.get(output) {
+            return Some(*contents);
+        }
+        let below = format!("{output}/");
+        let inside = self
+            .files
+            .iter()
+            .filter_map(|(path, kind)| Some((path.strip_prefix(&below)?.to_owned(), kind.clone())));
+        Some(manifest(&inside.collect()).ok()?.digest())
     }
 
     /// Whether something at a path is what a run has written there.

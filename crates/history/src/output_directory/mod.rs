@@ -5,6 +5,8 @@
 //! no time, host or path, so it may be committed. It was modified when the outputs were last complete, and files when their bytes last changed.
 
 mod list;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -93,7 +95,7 @@ impl OutputToWrite {
         let files = name.files().into_iter().zip(contents);
         let outputs = files.map(|(name, contents)| Self {
             path: format!("{dir}{name}"),
-            origin: file.to_owned(),
+            origin: without_version(file),
             contents,
         });
         Ok(outputs.collect())
@@ -120,8 +122,18 @@ pub struct OutputChanges {
 pub enum OutputsError {
     /// Something else is in the place of outputs. Nothing was changed.
     #[error("{dir} has files in the place of outputs that are not as a run has written them: {}", .paths.join(", "))]
-    #[hint("move them away, or give another directory; nothing was changed there")]
+    #[hint("move them away, or give another directory")]
     Foreign { dir: String, paths: Vec<String> },
+    /// It would be among files that programs rely on.
+    #[error("{0} is in the storage")]
+    #[hint("give a directory beside it")]
+    InStorage(String),
+    #[error("{0} is in a directory of Git")]
+    #[hint("give a directory beside it")]
+    InGit(String),
+    #[error("{0} is no directory")]
+    #[hint("give a directory, or one that does not exist yet")]
+    NoDirectory(String),
     /// The list is not one.
     #[error("{path} is no list of outputs that this version knows: {why}")]
     #[hint("remove it; files with the bytes of outputs stay, and others are named")]
@@ -184,6 +196,8 @@ struct OutputDirectory<'a> {
     known: OutputList,
     /// What is at the paths of known and wanted files.
     present: BTreeMap<String, Present>,
+    /// The files among these as they were when they were looked at.
+    stats: BTreeMap<String, FileStat>,
 }
 
 /// What becomes of the outputs that a directory has, and that are not given.
@@ -193,6 +207,43 @@ pub enum OtherOutputs {
     Remove,
     /// They were not looked at: they stay.
     Keep,
+}
+
+/// The path without symbolic links of something that need not exist.
+fn real_path(path: &Path) -> PathBuf {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let existing = path.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));
+    match existing.and_then(|(above, real)| Some(real.join(path.strip_prefix(above).ok()?))) {
+        Some(real) => real,
+        None => path,
+    }
+}
+
+/// Checks that a directory can be one of outputs, before anything is executed for it.
+///
+/// # Errors
+///
+/// Fails if it is in the storage or in a directory of Git, if something else is there, or if its list cannot be read.
+pub fn check_output_directory(storage: &Path, dir: &Path) -> Result<(), OutputsError> {
+    let (real, shown) = (real_path(dir), || dir.display().to_string());
+    if real.starts_with(real_path(storage)) {
+        return Err(OutputsError::InStorage(shown()));
+    }
+    if real.components().any(|part| part.as_os_str() == ".git") {
+        return Err(OutputsError::InGit(shown()));
+    }
+    match fs::metadata(dir) {
+        Ok(metadata) if metadata.is_dir() => {
+            let writer = DirectoryWriter::open(dir).map_err(write_error(dir))?;
+            read_list(&writer, dir).map(drop)
+        }
+        Err(error)
+            if error.kind() == io::ErrorKind::NotFound && fs::symlink_metadata(dir).is_err() =>
+        {
+            Ok(())
+        }
+        Ok(_) | Err(_) => Err(OutputsError::NoDirectory(shown())),
+    }
 }
 
 /// Makes a directory have these outputs.
@@ -213,13 +264,23 @@ pub fn update_outputs(
     ce_files::umask::create_dir_all(dir).map_err(write_error(dir))?;
     let writer = DirectoryWriter::open(dir).map_err(write_error(dir))?;
     let _lock = writer.lock().map_err(write_error(dir))?;
-    if writer.kind(ASIDE).map_err(write_error(dir))?.is_some() {
-        writer.remove(ASIDE).map_err(write_error(&dir.join(ASIDE)))?;
+    match writer.kind(ASIDE).map_err(write_error(dir))? {
+        None => {}
+        // A run that was interrupted has left it.
+        Some(kind) if kind.is_file() || kind.is_symlink() => {
+            writer.remove(ASIDE).map_err(write_error(&dir.join(ASIDE)))?;
+        }
+        Some(_) => {
+            let (dir, paths) = (dir.display().to_string(), vec![ASIDE.to_owned()]);
+            return Err(OutputsError::Foreign { dir, paths });
+        }
     }
     let (known, is_listed) = read_list(&writer, dir)?;
     let modified = dir.join(LIST).metadata().and_then(|it| it.modified());
-    let mut kept = OutputDirectory { dir, writer, known, present: BTreeMap::new() };
-    let is_complete = !outputs.iter().any(|it| matches!(it.contents, WrittenContents::Failed));
+    let mut kept =
+        OutputDirectory { dir, writer, known, present: BTreeMap::new(), stats: BTreeMap::new() };
+    let is_complete = others == OtherOutputs::Remove
+        && !outputs.iter().any(|it| matches!(it.contents, WrittenContents::Failed));
     let (mut list, mut sources) = kept.wanted(outputs)?;
     if others == OtherOutputs::Keep {
         kept.add_others(&mut list);
@@ -251,6 +312,11 @@ pub fn update_outputs(
             }
             kept.write(path, &list.files[path], sources.remove(path))?;
         }
+        // What was removed may have been all that was in one.
+        let empty = list.files.iter().filter(|(_, kind)| **kind == EntryKind::Empty);
+        empty.map(|(path, _)| path).try_for_each(|path| {
+            kept.writer.make_dirs(path).map_err(write_error(&dir.join(path)))
+        })?;
     }
     if is_new || !changes.written.is_empty() || !changes.removed.is_empty() {
         kept.write_list(&list)?;
@@ -281,8 +347,21 @@ fn read_list(writer: &DirectoryWriter, dir: &Path) -> Result<(OutputList, bool),
         .map_err(|why| OutputsError::List { path, why })
 }
 
-/// The name in the storage of a file that is in a directory of outputs; `None` of any other file, or if somebody has changed it.
-pub fn origin_of_output(file: &Path) -> Option<String> {
+/// The name of an output in the storage, without the commit of its computation: another commit may make the same value. The name of a table depends on the
+/// commits of all of its rows.
+fn without_version(file: &str) -> String {
+    match file.split('/').collect::<Vec<_>>()[..] {
+        ["tables", ..] => "tables".to_owned(),
+        [computation, _version, ref rest @ ..] if computation.starts_with("c_") => {
+            format!("{computation}/{}", rest.join("/"))
+        }
+        _ => file.to_owned(),
+    }
+}
+
+/// The digest of the output that a file in a directory of outputs is, or is a part of; of a sheet, that of the rows that it was made of. `None` of any other
+/// file, or if somebody has changed it.
+pub fn digest_of_output(file: &Path) -> Option<Digest> {
     let mut path = file.file_name()?.to_str()?.to_owned();
     let mut dir = file.parent()?;
     loop {
@@ -290,14 +369,16 @@ pub fn origin_of_output(file: &Path) -> Option<String> {
         if let Ok(writer) = DirectoryWriter::open(place)
             && let Ok((list, true)) = read_list(&writer, place)
         {
+            let (output, listed) = list.outputs.iter().find(|(it, _)| is_within(&path, it))?;
             let digest = writer.digest(&path)?;
-            let is_listed = list.files.get(&path).is_some_and(
-                |kind| matches!(kind, EntryKind::File { contents, .. } if *contents == digest),
-            );
-            let output = list.outputs.iter().find(|(output, _)| is_within(&path, output));
-            return output
-                .filter(|_| is_listed || digest.is_directory())
-                .map(|(output, it)| format!("{}{}", it.from, &path[output.len()..]));
+            let is_as_listed = |kind: &EntryKind<Digest>| matches!(kind, EntryKind::File { contents, .. } if *contents == digest);
+            if !list.files.get(&path).is_none_or(is_as_listed) {
+                return None;
+            }
+            let rows = output.strip_suffix(".csv").map(|table| format!("{table}.ndjson"));
+            let rows =
+                rows.filter(|it| list.outputs.get(it).is_some_and(|it| it.from == listed.from));
+            return list.value(&rows.unwrap_or_else(|| output.clone()));
         }
         path = format!("{}/{path}", dir.file_name()?.to_str()?);
         dir = dir.parent()?;
@@ -403,12 +484,16 @@ impl OutputDirectory<'_> {
                     Err(_) => Present::Other,
                 },
                 Ok(Some(kind)) if kind.is_dir() => Present::Directory,
-                // A file is in the place of a directory.
-                Err(error) if error.kind() == io::ErrorKind::NotADirectory => Present::Nothing,
-                Ok(Some(_)) | Err(_) => Present::Other,
+                Ok(Some(_)) => Present::Other,
+                // Something other than a directory is on the way.
+                Err(_) => Present::Nothing,
             };
             present.insert(path.clone(), found);
         }
+        let stats = files
+            .iter()
+            .filter_map(|path| Some((path.clone(), FileStat::read(&self.dir.join(path)).ok()?)));
+        self.stats = stats.collect();
         let digests = self.digests(&files);
         for (path, digest) in files.into_iter().zip(digests) {
             let executable = self
@@ -482,9 +567,7 @@ impl OutputDirectory<'_> {
         foreign.dedup();
         match foreign.is_empty() {
             true => Ok(changes),
-            false => {
-                Err(OutputsError::Foreign { dir: self.dir.display().to_string(), paths: foreign })
-            }
+            false => Err(self.foreign(foreign)),
         }
     }
 
@@ -507,7 +590,8 @@ impl OutputDirectory<'_> {
         let Ok(scan) = Scan::at(&self.dir.join(path), &AtomicBool::new(false)) else {
             return false;
         };
-        scan.entries().iter().all(|entry| {
+        let is_known = self.known.files.keys().any(|file| is_within(file, path));
+        is_known && scan.entries().iter().all(|entry| {
             let entry = OsStr::from_bytes(&entry.path).to_string_lossy();
             matches!(
                 self.present.get(&format!("{path}/{entry}")),
@@ -520,7 +604,7 @@ impl OutputDirectory<'_> {
     fn remove(&self, paths: &[String]) -> Result<(), OutputsError> {
         for path in paths {
             let is_directory = matches!(self.present.get(path), Some(Present::Directory));
-            if !is_directory {
+            if !is_directory && self.is_as_seen(path) {
                 self.writer.remove(path).map_err(write_error(&self.dir.join(path)))?;
             }
             let above = path.rsplit_once('/').map(|(dir, _)| dir);
@@ -565,18 +649,42 @@ impl OutputDirectory<'_> {
             }
             (EntryKind::File { .. }, Some(ContentSource::None) | None) => Ok(()),
         };
-        let made = made.and_then(|()| self.writer.rename(ASIDE, path));
+        let is_new = !matches!(self.present.get(path), Some(Present::Entry(_)));
+        let made = made.and_then(|()| match is_new {
+            true => self.writer.rename_to_free(ASIDE, path),
+            false if self.is_as_seen(path) => self.writer.rename(ASIDE, path),
+            false => Err(io::ErrorKind::AlreadyExists.into()),
+        });
         made.map_err(|error| {
             drop(self.writer.remove(ASIDE));
-            write_error(&self.dir.join(path))(error)
+            match error.kind() {
+                // Somebody has written there meanwhile.
+                io::ErrorKind::AlreadyExists => self.foreign(vec![path.to_owned()]),
+                _ => write_error(&self.dir.join(path))(error),
+            }
         })
+    }
+
+    /// Whether a file has not changed since it was looked at.
+    fn is_as_seen(&self, path: &str) -> bool {
+        let seen = self.stats.get(path);
+        seen.is_none_or(|seen| FileStat::read(&self.dir.join(path)).is_ok_and(|now| now == *seen))
+    }
+
+    fn foreign(&self, paths: Vec<String>) -> OutputsError {
+        OutputsError::Foreign { dir: self.dir.display().to_string(), paths }
     }
 
     fn write_list(&self, list: &OutputList) -> Result<(), OutputsError> {
         let path = self.dir.join(LIST);
         let shown = || path.display().to_string();
         let text = list.text().map_err(|why| OutputsError::List { path: shown(), why })?;
-        self.writer.replace(LIST, text.as_bytes()).map_err(write_error(&path))
+        let written = self.writer.write(ASIDE, text).and_then(|()| self.writer.sync(ASIDE));
+        let written = written.and_then(|()| self.writer.rename(ASIDE, LIST));
+        written.map_err(|error| {
+            drop(self.writer.remove(ASIDE));
+            write_error(&path)(error)
+        })
     }
 }
 
@@ -590,233 +698,4 @@ enum ContentSource {
 
 fn write_error(path: &Path) -> impl FnOnce(io::Error) -> OutputsError {
     move |source| OutputsError::Write { path: path.display().to_string(), source }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::os::unix::fs::symlink;
-
-    use super::*;
-
-    /// A directory, and files that stand for those of a storage.
-    struct Lab(tempfile::TempDir);
-
-    impl Lab {
-        fn new() -> Self {
-            Self(tempfile::tempdir().unwrap())
-        }
-
-        fn path(&self, name: &str) -> PathBuf {
-            self.0.path().join(name)
-        }
-
-        /// An output that is a file.
-        fn file(&self, path: &str, text: &str) -> OutputToWrite {
-            let digest = Digest::hash_bytes(text.as_bytes());
-            let from = self.path(&format!("value-{}", digest.sha1.short()));
-            fs::write(&from, text).unwrap();
-            OutputToWrite {
-                path: path.to_owned(),
-                origin: format!("c_f/{text}"),
-                contents: WrittenContents::File(from, digest),
-            }
-        }
-
-        /// An output that is a directory of these files.
-        fn directory(&self, path: &str, name: &str, files: &[(&str, &str)]) -> OutputToWrite {
-            let from = self.path(name);
-            for (file, text) in files {
-                let file = from.join(file);
-                fs::create_dir_all(file.parent().unwrap()).unwrap();
-                match text.strip_prefix("-> ") {
-                    Some(target) => symlink(target, file).unwrap(),
-                    None => fs::write(file, text).unwrap(),
-                }
-            }
-            fs::create_dir_all(&from).unwrap();
-            let stop = AtomicBool::new(false);
-            let manifest = Scan::at(&from, &stop).unwrap();
-            let manifest = manifest.read(&stop, &Default::default()).unwrap();
-            let contents = WrittenContents::Directory(from, manifest);
-            OutputToWrite { path: path.to_owned(), origin: format!("c_d/{name}"), contents }
-        }
-
-        fn update(&self, outputs: Vec<OutputToWrite>) -> Result<OutputChanges, OutputsError> {
-            update_outputs(
-                &self.path("out"),
-                outputs,
-                OtherOutputs::Remove,
-                &AtomicBool::new(false),
-            )
-        }
-
-        /// The message of an error, which leaves all as it is.
-        #[track_caller]
-        fn refuses(&self, outputs: Vec<OutputToWrite>) -> String {
-            let before = self.found();
-            let error = self.update(outputs).unwrap_err().to_string();
-            assert_eq!(self.found(), before);
-            error
-        }
-
-        /// All entries of the directory but for the list and directories that have some, with the texts of files.
-        fn found(&self) -> Vec<(String, String)> {
-            fn walk(dir: &Path, above: &str, found: &mut Vec<(String, String)>) {
-                for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
-                    let path = format!("{above}{}", entry.file_name().to_str().unwrap());
-                    let before = found.len();
-                    if entry.file_type().unwrap().is_dir() {
-                        walk(&entry.path(), &format!("{path}/"), found);
-                    }
-                    if found.len() == before && path != LIST {
-                        let text = fs::read_to_string(entry.path()).unwrap_or_default();
-                        found.push((path, text));
-                    }
-                }
-            }
-            let mut found = Vec::new();
-            walk(&self.path("out"), "", &mut found);
-            found.sort();
-            found
-        }
-
-        fn list(&self) -> String {
-            fs::read_to_string(self.path("out").join(LIST)).unwrap()
-        }
-
-        fn time(&self, name: &str) -> SystemTime {
-            self.path("out").join(name).metadata().unwrap().modified().unwrap()
-        }
-    }
-
-    fn failed(path: &str) -> OutputToWrite {
-        OutputToWrite {
-            path: path.to_owned(),
-            origin: String::new(),
-            contents: WrittenContents::Failed,
-        }
-    }
-
-    #[test]
-    fn only_what_has_other_bytes_is_written_and_what_is_no_output_goes() {
-        let lab = Lab::new();
-        let first = vec![lab.file("a.txt", "one"), lab.file("b", "two")];
-        let changes = lab.update(first).unwrap();
-        assert_eq!(changes.written, ["a.txt", "b"]);
-        let old = SystemTime::UNIX_EPOCH + Duration::from_secs(1000);
-        let writer = DirectoryWriter::open(&lab.path("out")).unwrap();
-        ["a.txt", "b", LIST].iter().for_each(|name| writer.set_modified(name, old).unwrap());
-        let list = lab.list();
-        assert!(!list.contains("before") && !list.contains(&*lab.path("").to_string_lossy()));
-
-        let same = vec![lab.file("a.txt", "one"), lab.file("b", "two")];
-        assert_eq!(lab.update(same).unwrap(), OutputChanges { unchanged: 2, ..Default::default() });
-        assert_eq!((lab.time("a.txt"), lab.list()), (old, list));
-        assert!(lab.time(LIST) > old, "the target of make is new");
-
-        let changes = lab.update(vec![lab.file("b", "three"), lab.file("c", "")]).unwrap();
-        assert_eq!(
-            (&changes.written[..], &changes.removed[..]),
-            (&["b".into(), "c".into()][..], &["a.txt".into()][..])
-        );
-        assert_eq!(lab.found(), [("b".into(), "three".into()), ("c".into(), String::new())]);
-    }
-
-    #[test]
-    fn directories_are_updated_file_by_file_and_kinds_may_change() {
-        let lab = Lab::new();
-        let tree = [("x/y", "1"), ("z", "2"), ("link", "-> x/y")];
-        lab.update(vec![lab.directory("d", "one", &tree), lab.file("e", "file")]).unwrap();
-        fs::write(lab.path("out/d/notes"), "of a user").unwrap();
-        let tree = [("x/y", "1"), ("z/w", "3")];
-        let changes = lab
-            .update(vec![lab.directory("d", "two", &tree), lab.directory("e", "empty", &[])])
-            .unwrap();
-        assert_eq!(changes.written, ["d/z/w", "e"]);
-        assert_eq!(changes.removed, ["d/link", "d/z", "e"][..2]);
-        let expected = [("d/notes", "of a user"), ("d/x/y", "1"), ("d/z/w", "3"), ("e", "")];
-        assert_eq!(lab.found(), expected.map(|(path, text)| (path.to_owned(), text.to_owned())));
-        // A directory with a file of somebody else does not become a file.
-        assert!(lab.refuses(vec![lab.file("d", "file")]).ends_with(": d"));
-        fs::remove_file(lab.path("out/d/notes")).unwrap();
-        lab.update(vec![lab.file("d", "file")]).unwrap();
-        assert_eq!(lab.found(), [("d".to_owned(), "file".to_owned())]);
-    }
-
-    #[test]
-    fn nothing_of_others_is_replaced_removed_or_followed() {
-        let lab = Lab::new();
-        fs::create_dir_all(lab.path("out/dir")).unwrap();
-        fs::create_dir(lab.path("elsewhere")).unwrap();
-        for (name, text) in [("a", "mine"), ("b", "equal"), ("dir/x", "mine")] {
-            fs::write(lab.path("out").join(name), text).unwrap();
-        }
-        symlink("../elsewhere", lab.path("out/away")).unwrap();
-        let paths = ["a", "b", "dir", "away/x"];
-        let told = lab.refuses(paths.map(|path| lab.file(path, "ours")).into());
-        assert!(told.ends_with(": a, away/x, b, dir"), "{told}");
-        assert_eq!(fs::read_dir(lab.path("elsewhere")).unwrap().count(), 0);
-
-        // What has just the bytes is ours. What somebody has changed since is not.
-        assert_eq!(lab.update(vec![lab.file("b", "equal")]).unwrap().unchanged, 1);
-        lab.update(vec![lab.file("b", "new"), lab.file("c", "1")]).unwrap();
-        fs::write(lab.path("out/b"), "edited").unwrap();
-        fs::write(lab.path("out/c"), "edited").unwrap();
-        assert!(lab.refuses(vec![lab.file("b", "newer")]).ends_with(": b"));
-        let changes = lab.update(vec![lab.file("b", "edited")]).unwrap();
-        assert_eq!((changes.unchanged, changes.left), (1, vec!["c".to_owned()]));
-        assert_eq!(lab.update(vec![lab.file("b", "newest")]).unwrap().written, ["b"]);
-    }
-
-    #[test]
-    fn a_failed_output_keeps_its_file_and_make_tries_again() {
-        let lab = Lab::new();
-        lab.update(vec![lab.file("a", "1"), lab.directory("d", "one", &[("x", "1")])]).unwrap();
-        let time = lab.time(LIST);
-        let changes =
-            lab.update(vec![failed("a"), failed("d"), failed("new"), lab.file("b", "2")]).unwrap();
-        assert_eq!(
-            (&changes.stale[..], &changes.written[..]),
-            (&["a".into(), "d".into()][..], &["b".into()][..])
-        );
-        assert!(lab.list().contains("\"stale\": true"));
-        assert_eq!((lab.found().len(), lab.time(LIST)), (3, time));
-        let changes = lab.update(vec![lab.file("a", "1"), lab.file("b", "2")]).unwrap();
-        assert_eq!((changes.stale.len(), &changes.removed[..]), (0, &["d/x".to_owned()][..]));
-        assert!(!lab.list().contains("stale") && lab.time(LIST) > time);
-        let fresh = Lab::new();
-        fresh.update(vec![failed("a"), fresh.file("b", "2")]).unwrap();
-        assert!(fresh.time(LIST) < SystemTime::UNIX_EPOCH + Duration::from_secs(2));
-    }
-
-    #[test]
-    fn a_list_that_is_none_or_leads_out_is_refused() {
-        let lab = Lab::new();
-        lab.update(vec![lab.file("a", "1")]).unwrap();
-        fs::write(lab.path("precious"), "2").unwrap();
-        let out = lab.list().replace(" a\"", " ../precious\"");
-        for (list, told) in [
-            ("", "EOF"),
-            ("<<<<<<< ours", "expected value"),
-            (r#"{"format": 2, "outputs": {}, "files": []}"#, "it has the format 2"),
-            (&out, "line 2"),
-        ] {
-            fs::write(lab.path("out").join(LIST), list).unwrap();
-            let error = lab.refuses(vec![lab.file("a", "1")]);
-            assert!(error.contains(told), "{error}");
-        }
-        assert_eq!(fs::read_to_string(lab.path("precious")).unwrap(), "2");
-    }
-
-    #[test]
-    fn a_file_leads_back_to_where_it_comes_from() {
-        let lab = Lab::new();
-        let tree = [("x/y", "1")];
-        lab.update(vec![lab.file("p=1/a", "one"), lab.directory("d", "one", &tree)]).unwrap();
-        let origin = |path: &str| origin_of_output(&lab.path("out").join(path));
-        assert_eq!(origin("p=1/a").as_deref(), Some("c_f/one"));
-        assert_eq!(origin("d/x/y").as_deref(), Some("c_d/one/x/y"));
-        fs::write(lab.path("out/p=1/a"), "changed").unwrap();
-        assert_eq!((origin("p=1/a"), origin("none")), (None, None));
-    }
 }

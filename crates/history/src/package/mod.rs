@@ -224,9 +224,6 @@ impl<'a> Packer<'a> {
         let mut outputs = Vec::new();
         for (number, output) in job.outputs.iter().enumerate() {
             let name = names.get(number).ok_or_else(no_workflow)?;
-            if names[..number].contains(name) {
-                continue;
-            }
             // A job keeps its files where the call that made them was collected.
             let file = match self.storage.has(&output.file)? {
                 true => output.file.clone(),

@@ -57,13 +57,18 @@ impl Task {
         for number in self.workflow[root].numbers() {
             let passed = self.passed_output(root, number);
             let name = self.output_name(&passed);
-            let folded = name.name.to_lowercase();
-            let other = named.iter().position(|(other, known)| {
-                known.name.to_lowercase() == folded
-                    && (other.origin, other.number) != (passed.origin, passed.number)
-            });
-            if let Some(other) = other {
-                return Err(SameOutputName { name: name.name, numbers: [other, named.len()] });
+            let files = name.files();
+            for (other, (_, known)) in named.iter().enumerate().filter(|(_, (other, _))| {
+                (other.origin, other.number) != (passed.origin, passed.number)
+            }) {
+                let taken = known.files();
+                let is_taken = |file: &&String| {
+                    taken.iter().any(|taken| taken.to_lowercase() == file.to_lowercase())
+                };
+                if let Some(file) = files.iter().find(is_taken) {
+                    let numbers = [other, named.len()];
+                    return Err(SameOutputName { name: file.clone(), numbers });
+                }
             }
             named.push((passed, name));
         }
@@ -89,7 +94,9 @@ impl Task {
             let place = usize::from(passed.number - input.first);
             passed.number = self.workflow[input.node].numbers().nth(place).unwrap_or_default();
             passed.origin = input.node;
-            passed.label = Some(&*input.label);
+            // A label that the workflow does not write is made of the values.
+            let made = self.passed_names(input.node).join("-");
+            passed.label = Some(&*input.label).filter(|label| **label != *made);
         }
     }
 

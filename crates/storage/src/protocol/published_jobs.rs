@@ -154,10 +154,9 @@ impl<'a> Jobs<'a> {
         })
     }
 
-    /// Returns the outputs of a job, as names of outputs of calls and tables, if the job is done and they all
-    /// exist as recorded. The outputs of other calls are not checked. The name of a directory ends in a
-    /// slash.
-    pub fn find(&self, task: TaskVersion<'_>, inputs: &[Digest]) -> Result<Option<Vec<String>>> {
+    /// Returns the outputs of a job, which are outputs of calls and tables, if the job is done and they all
+    /// exist as recorded. The outputs of other calls are not checked.
+    pub fn find(&self, task: TaskVersion<'_>, inputs: &[Digest]) -> Result<Option<Vec<JobOutput>>> {
         for name in task.names(inputs) {
             if let RecordState::Valid(record) =
                 self.storage.records().read::<JobSummary>(&name.record())?
@@ -200,18 +199,15 @@ impl<'a> Jobs<'a> {
         })
     }
 
-    /// Returns the names of these files, if they are all outputs of calls or tables, as recorded there.
-    fn outputs_there(&self, outputs: Vec<JobOutput>) -> Result<Option<Vec<String>>> {
-        let mut names = Vec::with_capacity(outputs.len());
-        for JobOutput { file, digest } in outputs {
-            match self.published(&file)? {
-                Some(known) if self.has(&file, &known, &digest)? => {
-                    names.push(if digest.is_directory() { file + "/" } else { file });
-                }
+    /// Returns these files, if they are all outputs of calls or tables, as recorded there.
+    fn outputs_there(&self, outputs: Vec<JobOutput>) -> Result<Option<Vec<JobOutput>>> {
+        for JobOutput { file, digest } in &outputs {
+            match self.published(file)? {
+                Some(known) if self.has(file, &known, digest)? => {}
                 _ => return Ok(None),
             }
         }
-        Ok(Some(names))
+        Ok(Some(outputs))
     }
 
     /// Returns an output of a call or table as it is recorded.

@@ -11,6 +11,7 @@ fn task(text: &str) -> TestTask {
         .computation("align", "a", "reads.bam stats.txt")
         .computation("split", "a", "parts/ list.d/")
         .computation("odd", "a", ".hidden")
+        .computation("csv", "a", "runs.CSV")
         .file("data/table.tsv", "")
 }
 
@@ -67,7 +68,15 @@ fn an_output_has_the_name_that_the_workflow_defines_or_declares() {
         ("sums = SWEEP((add x n) :over n 1..3)[01]\nsums", "sums"),
         ("SWEEP((add x n) :over n 1..3)[table, directory]", "table.ndjson table.csv directory"),
         ("ALL(:sums SWEEP((add x n) :over n 1..3))", "sums.ndjson sums.csv"),
+        (
+            "ALL(SWEEP((add x n) :over n 1..3)[table, directory] 'text')",
+            "table.ndjson table.csv directory text",
+        ),
         // Equal names.
+        (
+            "table = (plot x)\nALL((csv x) :runs SWEEP((add x n) :over n 1..3))",
+            "the outputs 00 and 01 would both be called runs.csv",
+        ),
         ("ALL((plot x) (plot y))", "the outputs 00 and 01 would both be called image.svg"),
         ("Sum = (mul x y)\nALL((add x y) Sum)", "the outputs 00 and 01 would both be called Sum"),
         ("s = SWEEP((add x n) :over n 1..3)\nALL(s s[01])", "s.ndjson s.csv s-directory"),
