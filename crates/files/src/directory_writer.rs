@@ -19,6 +19,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use crate::beneath::{ForeignEntry, each_entry, open_directory, open_listed, remove_tree};
+use crate::cache::FileStat;
 use crate::manifest::Scan;
 use crate::umask::for_user;
 
@@ -31,6 +32,15 @@ const WRITE: u32 = 0o200;
 
 /// Gives an entry of a directory that is copied its name in the copy: by its own name, and the path where its contents can be read.
 pub type CopiedName<'a> = &'a dyn Fn(&OsStr, &Path) -> OsString;
+
+/// An entry of a directory, as it was when it was looked at. A link is not followed.
+#[derive(Clone, Copy, Debug)]
+pub struct EntryState {
+    pub kind: FileType,
+    /// Its owner may execute it.
+    pub is_executable: bool,
+    pub stat: FileStat,
+}
 
 /// Writes files into a directory. Paths are relative to it, with `/` between components.
 #[derive(Debug)]
@@ -288,13 +298,27 @@ impl DirectoryWriter {
     ///
     /// Fails if it cannot be looked at.
     pub fn kind(&self, path: &str) -> io::Result<Option<FileType>> {
+        Ok(self.look(path)?.map(|entry| entry.kind))
+    }
+
+    /// Looks at an entry; `None` if nothing has its name.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be looked at.
+    pub fn look(&self, path: &str) -> io::Result<Option<EntryState>> {
         let found = self
             .locate(path)
             .and_then(|(dir, name)| Ok(statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?));
-        match found {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            found => Ok(Some(FileType::from_raw_mode(found?.st_mode))),
-        }
+        let stat = match found {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            found => found?,
+        };
+        Ok(Some(EntryState {
+            kind: FileType::from_raw_mode(stat.st_mode),
+            is_executable: stat.st_mode & 0o100 != 0,
+            stat: FileStat::from(&stat),
+        }))
     }
 
     /// Whether nothing is in the directory.

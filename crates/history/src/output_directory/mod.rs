@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use ce_files::cache::{Cache, FileStat, digests};
-use ce_files::directory_writer::DirectoryWriter;
+use ce_files::directory_writer::{DirectoryWriter, EntryState};
 use ce_files::manifest::{EntryKind, Manifest, Scan, shown};
 use ce_git::link_out_of_repository;
 use ce_model::digest::Digest;
@@ -469,63 +469,54 @@ impl OutputDirectory<'_> {
     fn look(&mut self, list: &OutputList) {
         let paths = [&self.known.files, &self.known.before, &list.files];
         let paths: BTreeSet<&String> = paths.into_iter().flat_map(BTreeMap::keys).collect();
-        let (mut present, mut files) = (BTreeMap::new(), Vec::new());
+        let (taken, mut files) = (SystemTime::now(), Vec::new());
         for path in paths {
-            let found = match self.writer.kind(path) {
-                Ok(None) => Present::Nothing,
-                Ok(Some(kind)) if kind.is_file() => {
-                    files.push(path.clone());
+            let found = match self.writer.look(path) {
+                Ok(Some(entry)) if entry.kind.is_file() => {
+                    files.push((path.clone(), entry));
                     continue;
                 }
-                Ok(Some(kind)) if kind.is_symlink() => match self.writer.target(path) {
+                Ok(Some(entry)) if entry.kind.is_symlink() => match self.writer.target(path) {
                     Ok(target) => {
                         Present::Entry(EntryKind::Link { target: target.into_vec().into() })
                     }
                     Err(_) => Present::Other,
                 },
-                Ok(Some(kind)) if kind.is_dir() => Present::Directory,
+                Ok(Some(entry)) if entry.kind.is_dir() => Present::Directory,
                 Ok(Some(_)) => Present::Other,
-                // Something other than a directory is on the way.
-                Err(_) => Present::Nothing,
+                // In the second case, something other than a directory is on the way.
+                Ok(None) | Err(_) => Present::Nothing,
             };
-            present.insert(path.clone(), found);
+            self.present.insert(path.clone(), found);
         }
-        let stats = files
-            .iter()
-            .filter_map(|path| Some((path.clone(), FileStat::read(&self.dir.join(path)).ok()?)));
-        self.stats = stats.collect();
-        let digests = self.digests(&files);
-        for (path, digest) in files.into_iter().zip(digests) {
-            let executable = self
-                .dir
-                .join(&path)
-                .metadata()
-                .is_ok_and(|it| it.permissions().mode() & 0o100 != 0);
+        let digests = self.digests(&files, taken);
+        for ((path, EntryState { is_executable: executable, stat, .. }), digest) in
+            files.into_iter().zip(digests)
+        {
             let entry = digest.map(|contents| EntryKind::File { contents, executable });
-            present.insert(path, entry.map_or(Present::Other, Present::Entry));
+            self.stats.insert(path.clone(), stat);
+            self.present.insert(path, entry.map_or(Present::Other, Present::Entry));
         }
-        self.present = present;
     }
 
-    fn digests(&self, files: &[String]) -> Vec<Option<Digest>> {
-        let (cache, taken) = (Cache::of_user(), SystemTime::now());
+    /// The digests of files that were looked at after a time; `None` of one that cannot be read.
+    fn digests(&self, files: &[(String, EntryState)], taken: SystemTime) -> Vec<Option<Digest>> {
         let top = self.dir.canonicalize().unwrap_or_else(|_| self.dir.to_owned());
-        let paths: Vec<PathBuf> = files.iter().map(|path| top.join(path)).collect();
-        let known = cache
-            .as_ref()
-            .map(|cache| digests::look_up_together(cache, &paths))
-            .unwrap_or_default();
-        let (mut found, mut to_remember, mut is_new) = (Vec::new(), Vec::new(), false);
-        for (path, name) in paths.iter().zip(files) {
-            let stat = FileStat::read(path).ok();
-            let digest = stat.and_then(|stat| known.get(&stat).copied());
-            is_new |= digest.is_none();
-            let digest = digest.or_else(|| self.writer.digest(name));
-            to_remember.extend(stat.filter(|it| !it.is_racy(taken)).zip(digest));
-            found.push(digest);
-        }
-        if let Some(cache) = cache.filter(|_| is_new) {
-            digests::insert_together(&cache, &paths, &to_remember);
+        let paths: Vec<PathBuf> = files.iter().map(|(path, _)| top.join(path)).collect();
+        let cache = Cache::of_user();
+        let known = cache.as_ref().map(|cache| digests::look_up_together(cache, &paths));
+        let known = known.unwrap_or_default();
+        let digest = |(path, entry): &(String, EntryState)| {
+            known.get(&entry.stat).copied().or_else(|| self.writer.digest(path))
+        };
+        let found: Vec<Option<Digest>> = files.iter().map(digest).collect();
+        let lasting = files.iter().map(|(_, entry)| entry.stat).zip(&found);
+        let lasting = lasting.filter(|(stat, _)| !stat.is_racy(taken));
+        let lasting: Vec<_> = lasting.filter_map(|(stat, it)| Some((stat, (*it)?))).collect();
+        if let Some(cache) = cache
+            && lasting.iter().any(|(stat, _)| !known.contains_key(stat))
+        {
+            digests::insert_together(&cache, &paths, &lasting);
         }
         found
     }
