@@ -66,7 +66,11 @@ def read(descriptor):
 
 
 def entries_of(layer):
-    with tarfile.open(blob(layer), "r:*") as entries:
+    try:
+        entries = tarfile.open(blob(layer), "r:*")
+    except tarfile.ReadError as error:
+        end(f"a layer cannot be read, {layer.get('mediaType')}: {error}")
+    with entries:
         try:
             yield from entries
         except tarfile.ReadError:
@@ -76,9 +80,11 @@ def entries_of(layer):
 
 def left_out(layers):
     """What a directory cannot have, by path: the kinds, from the headers of all layers."""
-    found = {}
+    found, directories = {}, set()
 
     def remove(directory):
+        if directory not in directories:
+            return
         for path in [path for path in found if path.startswith(f"{directory}/")]:
             del found[path]
 
@@ -92,7 +98,9 @@ def left_out(layers):
             is_removed = name.startswith(".wh.")
             if is_removed:
                 path = os.path.join(place, name.removeprefix(".wh."))
-            if not entry.isdir():
+            if entry.isdir():
+                directories.add(path)
+            else:
                 remove(path)
             found.pop(path, None)
             has = [
@@ -149,5 +157,5 @@ make_value(found)
 counts = [sum(kind in kinds for kinds in found.values()) for kind in KINDS]
 print("left out:", ", ".join(f"{count} {kind}" for count, kind in zip(counts, KINDS)))
 for variable in read(manifest["config"]).get("config", {}).get("Env") or []:
-    name, value = variable.split("=", 1)
+    name, _, value = variable.partition("=")
     print(f"export {name}={shlex.quote(value)}")

@@ -222,7 +222,8 @@ impl ExportResults {
         packer.add_outputs(subject.entry, job)?;
         let _fetched = self.fetch(storage, &packer, &stop.asked)?;
         let outputs = packer.outputs_to_write(subject.entry, job)?;
-        write_outputs("ce", &self.dir, outputs, OtherOutputs::Remove, &stop, false, Exit::Done)
+        Ok(write_outputs("ce", storage, &self.dir, outputs, OtherOutputs::Remove, &stop, false)?
+            .unwrap_or(Exit::Done))
     }
 
     fn export(

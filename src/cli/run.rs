@@ -172,8 +172,7 @@ impl Run {
         start_pool();
         let dir = &self.task.task;
         let selection = self.selection();
-        let short_cut =
-            self.quiet && self.force.is_empty() && self.out.is_none() && selection.is_everything();
+        let short_cut = self.quiet && self.force.is_empty() && selection.is_everything();
         let mut config = None;
         if short_cut
             && self.points.is_nothing()
@@ -220,7 +219,7 @@ impl Run {
                 (Some(storage), Some(jobs)) => {
                     let written = self.write_finished(&storage, &jobs, output_names.as_deref());
                     self.print_finished(storage, &given.storage, &jobs, out)?;
-                    return written;
+                    return Ok(written?.unwrap_or(Exit::Done));
                 }
                 (storage, _) => looked = storage,
             }
@@ -302,24 +301,16 @@ impl Run {
         let exit = self.exit(&session, &evaluation);
         let broken = printer.end(&jobs, exit);
         self.conclude(&evaluation, &forced, &jobs, exit);
-        let written = match (&self.out, &output_names) {
-            (Some(dir), Some(names)) if !matches!(exit, Exit::Interrupted(_)) => {
-                let stop = Stop::watch().map_err(BeginError::new)?;
-                let only_warnings = self.quiet || self.json;
-                let others = match self.wanted.is_empty() {
-                    true => OtherOutputs::Remove,
-                    false => OtherOutputs::Keep,
-                };
-                outputs_to_write(&evaluation, names).and_then(|outputs| {
-                    write_outputs(PROGRAM, dir, outputs, others, &stop, only_warnings, exit)
-                })
-            }
-            _ => Ok(exit),
-        };
         report::revoked_results(&evaluation).iter().for_each(|line| say(PROGRAM, line));
         check_selection(&evaluation.plan)?;
+        let written = match (&self.out, &output_names) {
+            (Some(dir), Some(names)) if !matches!(exit, Exit::Interrupted(_)) => {
+                self.write_outputs(&evaluation, dir, names)
+            }
+            _ => Ok(None),
+        };
         evaluation.leave();
-        let exit = written?;
+        let exit = written?.unwrap_or(exit);
         match broken {
             // The reader has closed the pipe; the evaluation went on all the same.
             Some(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -327,6 +318,20 @@ impl Run {
             }
             _ => Ok(exit),
         }
+    }
+
+    /// Writes the outputs of an evaluation into the directory of the user.
+    fn write_outputs(
+        &self,
+        evaluation: &Evaluation,
+        dir: &Path,
+        names: &[OutputName],
+    ) -> Result<Option<Exit>, Error> {
+        let stop = Stop::watch().map_err(BeginError::new)?;
+        let others = if self.wanted.is_empty() { OtherOutputs::Remove } else { OtherOutputs::Keep };
+        let (storage, outputs) = (&evaluation.storage, outputs_to_write(evaluation, names)?);
+        let only_warnings = self.quiet || self.json;
+        write_outputs(PROGRAM, storage, dir, outputs, others, &stop, only_warnings)
     }
 
     /// The options of the session.
@@ -552,11 +557,11 @@ impl Run {
         storage: &Storage,
         jobs: &FinishedJobs,
         names: Option<&[OutputName]>,
-    ) -> Result<Exit, Error> {
-        let (Some(dir), Some(names)) = (&self.out, names) else { return Ok(Exit::Done) };
+    ) -> Result<Option<Exit>, Error> {
+        let (Some(dir), Some(names)) = (&self.out, names) else { return Ok(None) };
         let stop = Stop::watch().map_err(BeginError::new)?;
         let outputs = finished_outputs(storage, jobs, names)?;
-        write_outputs(PROGRAM, dir, outputs, OtherOutputs::Remove, &stop, true, Exit::Done)
+        write_outputs(PROGRAM, storage, dir, outputs, OtherOutputs::Remove, &stop, true)
     }
 
     fn printer<'a>(

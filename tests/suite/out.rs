@@ -87,7 +87,7 @@ fn what_fails_keeps_its_old_file_and_what_is_foreign_stays() {
     fs::write(lab.path("out/plot.svg"), "mine").unwrap();
     let ran = run(&lab, &["--out", "../out", "-p", "colour=blue"]).exit(2);
     let ran = ran.says(
-        "../out has files in the place of outputs that are not as a run has written them: plot.svg",
+        "../out has files in the place of outputs that no run has written, or that have changed since: plot.svg",
     );
     ran.says("try: move them away, or give another directory");
     assert_eq!(written(&lab, "out")["parts/1"], "grey 1\n");
@@ -118,7 +118,9 @@ fn a_directory_that_cannot_be_one_is_an_error_before_anything_is_executed() {
     fs::create_dir(lab.path("out")).unwrap();
     fs::write(lab.path("out/.ce-out.json"), "<<<<<<< ours\n").unwrap();
     let ran = run(&lab, &["--out", "../out"]).exit(2);
-    ran.says("../out/.ce-out.json is no list of outputs that this version knows: expected value");
+    ran.says(
+        "../out/.ce-out.json is not a list of outputs that this version knows: expected value",
+    );
     assert!(!lab.path("storage/c_figure").exists());
 }
 

@@ -181,8 +181,11 @@ impl DirectoryWriter {
         let ((from, old), (to, new)) = (self.locate(from)?, self.locate(to)?);
         match renameat_with(&from, old, &to, new, RenameFlags::NOREPLACE) {
             // The file system does not know this: somebody may come between.
-            Err(Errno::INVAL) if statat(&to, new, AtFlags::SYMLINK_NOFOLLOW).is_err() => {
-                Ok(renameat(from, old, to, new)?)
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                match statat(&to, new, AtFlags::SYMLINK_NOFOLLOW) {
+                    Err(Errno::NOENT) => Ok(renameat(from, old, to, new)?),
+                    _ => Err(io::ErrorKind::AlreadyExists.into()),
+                }
             }
             renamed => Ok(renamed?),
         }
@@ -233,6 +236,16 @@ impl DirectoryWriter {
     pub fn remove(&self, path: &str) -> io::Result<()> {
         let (dir, name) = self.locate(path)?;
         remove_tree(&dir, name)
+    }
+
+    /// Removes a file or a link.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it does not exist, is a directory, or cannot be removed.
+    pub fn remove_file(&self, path: &str) -> io::Result<()> {
+        let (dir, name) = self.locate(path)?;
+        Ok(unlinkat(dir, name, AtFlags::empty())?)
     }
 
     /// Removes a directory in which nothing is, and the ones around it that become empty.

@@ -60,8 +60,8 @@ def main():
     inputs = declared(step, script, lua)
     active = {**parsed(read(known), 'known'), **parsed(read(output), 'output')}
     values = {**parsed(read(given), 'given'), **active}
-    if not values.get('RUN-id'):
-        values['RUN-id'] = values.get('RUN-replicate', '')
+    if not values.get('RUN-id') and 'RUN-replicate' in values:
+        values['RUN-id'] = values['RUN-replicate']
     parameters = {}
     for name, default in inputs.items():
         if name.startswith('REPO-PATH-'):

@@ -5,8 +5,8 @@ use ce_model::plan::{PlannedSweep, Source, SweepRows};
 use ce_model::sweep::{SweepPoints, point_path};
 use ce_model::task::OutputName;
 
+use ce_storage::Storage;
 use ce_storage::records::JobOutput;
-use ce_storage::{Storage, StorageError};
 
 use super::{Error, FinishedJobs};
 use crate::{Evaluation, How, Outcome};
@@ -48,7 +48,7 @@ pub fn finished_outputs(
     storage: &Storage,
     jobs: &FinishedJobs,
     names: &[OutputName],
-) -> Result<Vec<OutputToWrite>, StorageError> {
+) -> Result<Vec<OutputToWrite>, Error> {
     let points = jobs.points.iter().flat_map(SweepPoints::iter);
     let dirs: Vec<String> = match &jobs.points {
         Some(_) => points.map(|point| point_path(point.values()) + "/").collect(),

@@ -52,7 +52,7 @@ pub(super) struct ListedOutput {
 pub(super) type Entries = BTreeMap<String, EntryKind<Digest>>;
 
 /// The list of a directory.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct OutputList {
     pub(super) outputs: BTreeMap<String, ListedOutput>,
     pub(super) files: Entries,
@@ -83,15 +83,32 @@ impl OutputList {
         }
         let below = format!("{output}/");
         let inside = self
-            .files
-            .iter()
-            .filter_map(|(path, kind)| Some((path.strip_prefix(&below)?.to_owned(), kind.clone())));
+            .files_of(output)
+            .filter_map(|(path, kind)| Some((path.strip_prefix(&below)?.to_owned(), kind)));
         Some(manifest(&inside.collect()).ok()?.digest())
     }
 
-    /// Whether something at a path is what a run has written there.
+    /// The files that an output is: itself, or all that is below its path.
+    pub(super) fn files_of(
+        &self,
+        output: &str,
+    ) -> impl Iterator<Item = (String, EntryKind<Digest>)> {
+        let below = format!("{output}/");
+        let inside = self.files.range(below.clone()..);
+        let inside = inside.take_while(move |(path, _)| path.starts_with(&below));
+        let files = self.files.get_key_value(output).into_iter().chain(inside);
+        files.map(|(path, kind)| (path.clone(), kind.clone()))
+    }
+
+    /// Whether something at a path is what a run has written there, whoever may execute it.
     pub(super) fn is_ours(&self, path: &str, found: &EntryKind<Digest>) -> bool {
-        [&self.files, &self.before].iter().any(|entries| entries.get(path) == Some(found))
+        let is_found = |known: &EntryKind<Digest>| match (known, found) {
+            (EntryKind::File { contents, .. }, EntryKind::File { contents: there, .. }) => {
+                contents == there
+            }
+            _ => known == found,
+        };
+        [&self.files, &self.before].iter().any(|entries| entries.get(path).is_some_and(is_found))
     }
 }
 

@@ -14,17 +14,18 @@ use std::fs;
 use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
+use ce_files::beneath::ForeignEntry;
 use ce_files::cache::{Cache, FileStat, digests};
 use ce_files::directory_writer::{DirectoryWriter, EntryState};
 use ce_files::manifest::{EntryKind, Manifest, Scan, shown};
 use ce_git::link_out_of_repository;
 use ce_model::digest::Digest;
 use ce_model::exit::Explain;
-use ce_model::sweep::read_cells;
+use ce_model::sweep::{SheetProblem, read_cells};
 use ce_model::system_hints;
 use ce_model::task::{OutputName, SameOutputName};
 use ce_storage::{Storage, StorageError};
@@ -73,7 +74,7 @@ impl OutputToWrite {
         name: &OutputName,
         file: &str,
         digest: Digest,
-    ) -> Result<Vec<Self>, StorageError> {
+    ) -> Result<Vec<Self>, OutputsError> {
         let path = storage.path(file);
         let contents = if name.is_table {
             let rows = fs::read(&path).map_err(|source| StorageError::Io {
@@ -81,14 +82,17 @@ impl OutputToWrite {
                 path: path.clone(),
                 source,
             })?;
-            // A table that a run has made can be read.
-            let sheet = read_cells(&rows).map(|table| table.csv()).unwrap_or_default();
-            vec![WrittenContents::File(path, digest), WrittenContents::Text(sheet.into_bytes())]
-        } else if digest.is_directory() {
-            let manifest = storage.values().manifest(file, &digest)?;
+            let table = read_cells(&rows);
+            let table =
+                table.map_err(|problem| OutputsError::Table { path: path.clone(), problem })?;
             vec![
-                manifest.map_or(WrittenContents::Failed, |it| WrittenContents::Directory(path, it)),
+                WrittenContents::File(path, digest),
+                WrittenContents::Text(table.csv().into_bytes()),
             ]
+        } else if digest.is_directory() {
+            let damaged = || OutputsError::Damaged(path.display().to_string());
+            let manifest = storage.values().manifest(file, &digest)?.ok_or_else(damaged)?;
+            vec![WrittenContents::Directory(path, manifest)]
         } else {
             vec![WrittenContents::File(path, digest)]
         };
@@ -99,6 +103,11 @@ impl OutputToWrite {
             contents,
         });
         Ok(outputs.collect())
+    }
+
+    /// The same as it comes from another file of the storage, whose contents are equal.
+    pub fn coming_from(self, file: &str) -> Self {
+        Self { origin: without_version(file), ..self }
     }
 }
 
@@ -121,7 +130,10 @@ pub struct OutputChanges {
 #[derive(Debug, thiserror::Error, Explain)]
 pub enum OutputsError {
     /// Something else is in the place of outputs. Nothing was changed.
-    #[error("{dir} has files in the place of outputs that are not as a run has written them: {}", .paths.join(", "))]
+    #[error(
+        "{dir} has files in the place of outputs that no run has written, or that have changed since: {}",
+        shortened(paths)
+    )]
     #[hint("move them away, or give another directory")]
     Foreign { dir: String, paths: Vec<String> },
     /// It would be among files that programs rely on.
@@ -131,17 +143,22 @@ pub enum OutputsError {
     #[error("{0} is in a directory of Git")]
     #[hint("give a directory beside it")]
     InGit(String),
-    #[error("{0} is no directory")]
+    #[error("{0} is not a directory")]
     #[hint("give a directory, or one that does not exist yet")]
     NoDirectory(String),
     /// The list is not one.
-    #[error("{path} is no list of outputs that this version knows: {why}")]
+    #[error("{path} is not a list of outputs that this version knows: {why}")]
     #[hint("remove it; files with the bytes of outputs stay, and others are named")]
     List { path: String, why: ListFault },
     /// A name of a file is not UTF-8, or two outputs need one path.
     #[error("{path} cannot be in a directory of outputs: {why}")]
     #[hint("let the computation give its files other names")]
     Name { path: String, why: String },
+    /// A table of the storage is not one.
+    #[error("{} is not a table: {problem}", .path.display())]
+    #[hint("ce verify --repair, and run the task again")]
+    #[exit(Storage)]
+    Table { path: PathBuf, problem: SheetProblem },
     /// A file of the storage is not as recorded.
     #[error("{0} is not as recorded, so nothing is made of it")]
     #[hint("ce verify --repair, and run the task again")]
@@ -161,7 +178,7 @@ pub enum OutputsError {
     #[hint("give one of them, and another directory for each other")]
     Several(usize),
     /// No job has the result.
-    #[error("{0} is no output of a job")]
+    #[error("{0} is not an output of a job")]
     #[hint("give an output of a task: their names in the storage begin with t_")]
     NoJob(String),
     /// Two outputs have one name.
@@ -196,8 +213,10 @@ struct OutputDirectory<'a> {
     known: OutputList,
     /// What is at the paths of known and wanted files.
     present: BTreeMap<String, Present>,
-    /// The files among these as they were when they were looked at.
+    /// The files and links among these as they were when they were looked at.
     stats: BTreeMap<String, FileStat>,
+    /// The path of the storage, if it is in the directory.
+    storage: Option<String>,
 }
 
 /// What becomes of the outputs that a directory has, and that are not given.
@@ -229,6 +248,12 @@ pub fn check_output_directory(storage: &Path, dir: &Path) -> Result<(), OutputsE
     if real.starts_with(real_path(storage)) {
         return Err(OutputsError::InStorage(shown()));
     }
+    if real.components().any(|part| part == Component::ParentDir) {
+        return Err(OutputsError::NoDirectory(shown()));
+    }
+    if let Some(link) = link_out_of_repository(dir) {
+        return Err(write_error(&link)(ForeignEntry::Link.into()));
+    }
     if real.components().any(|part| part.as_os_str() == ".git") {
         return Err(OutputsError::InGit(shown()));
     }
@@ -242,6 +267,7 @@ pub fn check_output_directory(storage: &Path, dir: &Path) -> Result<(), OutputsE
         {
             Ok(())
         }
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(write_error(dir)(error)),
         Ok(_) | Err(_) => Err(OutputsError::NoDirectory(shown())),
     }
 }
@@ -253,58 +279,39 @@ pub fn check_output_directory(storage: &Path, dir: &Path) -> Result<(), OutputsE
 /// Fails, and changes nothing, if a file that no run has written is in the place of an output. Fails likewise if something cannot be read or
 /// written, or `stop` was set: then each file is as it was, or new.
 pub fn update_outputs(
+    storage: &Path,
     dir: &Path,
     outputs: Vec<OutputToWrite>,
     others: OtherOutputs,
     stop: &AtomicBool,
 ) -> Result<OutputChanges, OutputsError> {
-    if let Some(link) = link_out_of_repository(dir) {
-        return Err(write_error(&link)(ce_files::beneath::ForeignEntry::Link.into()));
-    }
+    check_output_directory(storage, dir)?;
     ce_files::umask::create_dir_all(dir).map_err(write_error(dir))?;
     let writer = DirectoryWriter::open(dir).map_err(write_error(dir))?;
     let _lock = writer.lock().map_err(write_error(dir))?;
-    match writer.kind(ASIDE).map_err(write_error(dir))? {
-        None => {}
-        // A run that was interrupted has left it.
-        Some(kind) if kind.is_file() || kind.is_symlink() => {
-            writer.remove(ASIDE).map_err(write_error(&dir.join(ASIDE)))?;
-        }
-        Some(_) => {
-            let (dir, paths) = (dir.display().to_string(), vec![ASIDE.to_owned()]);
-            return Err(OutputsError::Foreign { dir, paths });
-        }
-    }
     let (known, is_listed) = read_list(&writer, dir)?;
+    let listed = known.clone();
     let modified = dir.join(LIST).metadata().and_then(|it| it.modified());
-    let mut kept =
-        OutputDirectory { dir, writer, known, present: BTreeMap::new(), stats: BTreeMap::new() };
+    // A target of make is out of date as long as an output is.
+    let old = modified.ok().filter(|_| is_listed);
+    let incomplete = old.unwrap_or(SystemTime::UNIX_EPOCH + Duration::from_secs(1));
     let is_complete = others == OtherOutputs::Remove
         && !outputs.iter().any(|it| matches!(it.contents, WrittenContents::Failed));
-    let (mut list, mut sources) = kept.wanted(outputs)?;
-    if others == OtherOutputs::Keep {
-        kept.add_others(&mut list);
-    }
-    kept.look(&list);
+    let storage = real_path(storage).strip_prefix(real_path(dir)).ok().map(Path::to_owned);
+    let storage = storage.map(|it| it.to_string_lossy().into_owned());
+    let (present, stats) = Default::default();
+    let mut kept = OutputDirectory { dir, writer, known, present, stats, storage };
+    kept.remove_aside()?;
+    kept.settle()?;
+    let (list, mut sources) = kept.wanted(outputs, others)?;
+    kept.look(list.files.keys().cloned().collect())?;
     let mut changes = kept.changes(&list, &sources)?;
     changes.stale =
         list.outputs.iter().filter(|(_, it)| it.stale).map(|(path, _)| path.clone()).collect();
-    let is_new = !is_listed || list != kept.known;
-    if !changes.written.is_empty() || !changes.removed.is_empty() {
-        let ours = kept.present.iter().filter_map(|(path, found)| match found {
-            Present::Entry(found)
-                if kept.known.is_ours(path, found) && list.files.get(path) != Some(found) =>
-            {
-                Some((path.clone(), found.clone()))
-            }
-            _ => None,
-        });
-        let during = OutputList {
-            before: ours.collect(),
-            outputs: list.outputs.clone(),
-            files: list.files.clone(),
-        };
-        kept.write_list(&during)?;
+    let is_changed = !changes.written.is_empty() || !changes.removed.is_empty();
+    if is_changed {
+        let before = kept.known.files.clone();
+        kept.write_list(&OutputList { before, ..list.clone() }, incomplete)?;
         kept.remove(&changes.removed)?;
         for path in &changes.written {
             if stop.load(Ordering::Relaxed) {
@@ -318,16 +325,11 @@ pub fn update_outputs(
             kept.writer.make_dirs(path).map_err(write_error(&dir.join(path)))
         })?;
     }
-    if is_new || !changes.written.is_empty() || !changes.removed.is_empty() {
-        kept.write_list(&list)?;
+    let time = if is_complete { SystemTime::now() } else { incomplete };
+    let is_as_listed = is_listed && !is_changed && list == listed;
+    if !is_as_listed || kept.writer.set_modified(LIST, time).is_err() {
+        kept.write_list(&list, time)?;
     }
-    // A target of make is out of date as long as an output is.
-    let time = match (is_complete, modified) {
-        (true, _) => SystemTime::now(),
-        (false, Ok(before)) if is_listed => before,
-        (false, _) => SystemTime::UNIX_EPOCH + Duration::from_secs(1),
-    };
-    kept.writer.set_modified(LIST, time).map_err(write_error(&dir.join(LIST)))?;
     Ok(changes)
 }
 
@@ -362,17 +364,15 @@ fn without_version(file: &str) -> String {
 /// The digest of the output that a file in a directory of outputs is, or is a part of; of a sheet, that of the rows that it was made of. `None` of any other
 /// file, or if somebody has changed it.
 pub fn digest_of_output(file: &Path) -> Option<Digest> {
+    let file = std::path::absolute(file).ok()?;
     let mut path = file.file_name()?.to_str()?.to_owned();
     let mut dir = file.parent()?;
     loop {
-        let place = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
-        if let Ok(writer) = DirectoryWriter::open(place)
-            && let Ok((list, true)) = read_list(&writer, place)
+        if let Ok(writer) = DirectoryWriter::open(dir)
+            && let Ok((list, true)) = read_list(&writer, dir)
         {
             let (output, listed) = list.outputs.iter().find(|(it, _)| is_within(&path, it))?;
-            let digest = writer.digest(&path)?;
-            let is_as_listed = |kind: &EntryKind<Digest>| matches!(kind, EntryKind::File { contents, .. } if *contents == digest);
-            if !list.files.get(&path).is_none_or(is_as_listed) {
+            if list.value(&path)? != writer.digest(&path)? {
                 return None;
             }
             let rows = output.strip_suffix(".csv").map(|table| format!("{table}.ndjson"));
@@ -395,6 +395,7 @@ impl OutputDirectory<'_> {
     fn wanted(
         &self,
         outputs: Vec<OutputToWrite>,
+        others: OtherOutputs,
     ) -> Result<(OutputList, BTreeMap<String, ContentSource>), OutputsError> {
         let (mut list, mut sources) = (OutputList::default(), BTreeMap::new());
         let name_error = |path: &str, why: &str| OutputsError::Name {
@@ -443,51 +444,87 @@ impl OutputDirectory<'_> {
                 WrittenContents::Failed => {
                     let Some(known) = self.known.outputs.get(&path) else { continue };
                     listed = ListedOutput { stale: true, ..known.clone() };
-                    let files = self.known.files.iter().filter(|(file, _)| is_within(file, &path));
-                    list.files.extend(files.map(|(file, kind)| (file.clone(), kind.clone())));
+                    list.files.extend(self.known.files_of(&path));
                 }
             }
             list.outputs.insert(path, listed);
+        }
+        if others == OtherOutputs::Keep {
+            for (path, output) in &self.known.outputs {
+                if !list.outputs.contains_key(path) {
+                    list.outputs.insert(path.clone(), output.clone());
+                    list.files.extend(self.known.files_of(path));
+                }
+            }
         }
         manifest(&list.files)
             .map_err(|why| name_error(&self.dir.display().to_string(), &why.to_string()))?;
         Ok((list, sources))
     }
 
-    /// Adds the outputs to a list that the directory has, and that are not in it.
-    fn add_others(&self, list: &mut OutputList) {
-        for (path, output) in &self.known.outputs {
-            if !list.outputs.contains_key(path) {
-                list.outputs.insert(path.clone(), output.clone());
-                let files = self.known.files.iter().filter(|(file, _)| is_within(file, path));
-                list.files.extend(files.map(|(file, kind)| (file.clone(), kind.clone())));
+    /// Removes what a run has left that was interrupted.
+    fn remove_aside(&self) -> Result<(), OutputsError> {
+        match self.writer.kind(ASIDE).map_err(write_error(&self.dir.join(ASIDE)))? {
+            None => Ok(()),
+            Some(kind) if kind.is_file() || kind.is_symlink() => {
+                self.writer.remove_file(ASIDE).map_err(write_error(&self.dir.join(ASIDE)))
             }
+            Some(_) => Err(self.foreign(vec![ASIDE.to_owned()])),
         }
     }
 
-    /// Looks at all paths that are known or wanted. Digests of files that have not changed since they were last looked at are remembered.
-    fn look(&mut self, list: &OutputList) {
-        let paths = [&self.known.files, &self.known.before, &list.files];
-        let paths: BTreeSet<&String> = paths.into_iter().flat_map(BTreeMap::keys).collect();
+    /// Looks at all files of the list, and lets it have what is there of them. After an interruption, that is old or new.
+    fn settle(&mut self) -> Result<(), OutputsError> {
+        let paths = self.known.files.keys().chain(self.known.before.keys());
+        self.look(paths.cloned().collect())?;
+        let ours = self.present.iter().filter_map(|(path, found)| match found {
+            Present::Entry(found) if self.known.is_ours(path, found) => {
+                Some((path.clone(), found.clone()))
+            }
+            Present::Directory if self.known.is_ours(path, &EntryKind::Empty) => {
+                Some((path.clone(), EntryKind::Empty))
+            }
+            _ => None,
+        });
+        self.known.files = ours.collect();
+        self.known.before.clear();
+        Ok(())
+    }
+
+    /// Looks at paths, each once. Digests of files that have not changed since they were last looked at are remembered.
+    fn look(&mut self, paths: BTreeSet<String>) -> Result<(), OutputsError> {
         let (taken, mut files) = (SystemTime::now(), Vec::new());
         for path in paths {
-            let found = match self.writer.look(path) {
+            if self.present.contains_key(&path) {
+                continue;
+            }
+            let found = match self.writer.look(&path) {
                 Ok(Some(entry)) if entry.kind.is_file() => {
                     files.push((path.clone(), entry));
                     continue;
                 }
-                Ok(Some(entry)) if entry.kind.is_symlink() => match self.writer.target(path) {
-                    Ok(target) => {
-                        Present::Entry(EntryKind::Link { target: target.into_vec().into() })
+                Ok(Some(entry)) if entry.kind.is_symlink() => {
+                    self.stats.insert(path.clone(), entry.stat);
+                    match self.writer.target(&path) {
+                        Ok(target) => {
+                            Present::Entry(EntryKind::Link { target: target.into_vec().into() })
+                        }
+                        Err(_) => Present::Other,
                     }
-                    Err(_) => Present::Other,
-                },
+                }
                 Ok(Some(entry)) if entry.kind.is_dir() => Present::Directory,
                 Ok(Some(_)) => Present::Other,
-                // In the second case, something other than a directory is on the way.
-                Ok(None) | Err(_) => Present::Nothing,
+                Ok(None) => Present::Nothing,
+                // Something other than a directory is on the way.
+                Err(error)
+                    if error.kind() == io::ErrorKind::NotADirectory
+                        || ForeignEntry::from_error(&error).is_some() =>
+                {
+                    Present::Nothing
+                }
+                Err(error) => return Err(write_error(&self.dir.join(path))(error)),
             };
-            self.present.insert(path.clone(), found);
+            self.present.insert(path, found);
         }
         let digests = self.digests(&files, taken);
         for ((path, EntryState { is_executable: executable, stat, .. }), digest) in
@@ -497,6 +534,7 @@ impl OutputDirectory<'_> {
             self.stats.insert(path.clone(), stat);
             self.present.insert(path, entry.map_or(Present::Other, Present::Entry));
         }
+        Ok(())
     }
 
     /// The digests of files that were looked at after a time; `None` of one that cannot be read.
@@ -537,7 +575,10 @@ impl OutputDirectory<'_> {
             let is_ours = matches!(found, Present::Entry(found) if self.known.is_ours(path, found));
             match (wanted, found) {
                 (Some(_), _) if !sources.contains_key(path) => {}
-                (Some(wanted), Present::Entry(found)) if wanted == found => changes.unchanged += 1,
+                (Some(_), _) if self.is_of_the_storage(path) => foreign.push(path.clone()),
+                (Some(wanted), Present::Entry(found)) if is_same(wanted, found) => {
+                    changes.unchanged += 1;
+                }
                 (Some(EntryKind::Empty), Present::Directory) => changes.unchanged += 1,
                 (Some(_), Present::Nothing) => match self.obstacle(path) {
                     Some(obstacle) => foreign.push(obstacle),
@@ -549,7 +590,9 @@ impl OutputDirectory<'_> {
                 }
                 (Some(_), _) => foreign.push(path.clone()),
                 (None, Present::Entry(_)) if is_ours => changes.removed.push(path.clone()),
-                (None, Present::Directory) => changes.removed.push(path.clone()),
+                (None, Present::Directory) if self.known.files.contains_key(path) => {
+                    changes.removed.push(path.clone());
+                }
                 (None, Present::Nothing) => {}
                 (None, _) => changes.left.push(path.clone()),
             }
@@ -560,6 +603,13 @@ impl OutputDirectory<'_> {
             true => Ok(changes),
             false => Err(self.foreign(foreign)),
         }
+    }
+
+    /// Whether a path is in the storage, or above it.
+    fn is_of_the_storage(&self, path: &str) -> bool {
+        self.storage
+            .as_ref()
+            .is_some_and(|storage| is_within(path, storage) || is_within(storage, path))
     }
 
     /// Something other than a directory that a path leads through, unless it is a file of ours, which goes.
@@ -581,14 +631,12 @@ impl OutputDirectory<'_> {
         let Ok(scan) = Scan::at(&self.dir.join(path), &AtomicBool::new(false)) else {
             return false;
         };
-        let is_known = self.known.files.keys().any(|file| is_within(file, path));
-        is_known && scan.entries().iter().all(|entry| {
-            let entry = OsStr::from_bytes(&entry.path).to_string_lossy();
-            matches!(
-                self.present.get(&format!("{path}/{entry}")),
-                Some(Present::Entry(found)) if self.known.is_ours(&format!("{path}/{entry}"), found)
-            )
-        })
+        let is_known = self.known.files_of(path).next().is_some();
+        is_known
+            && scan.entries().iter().all(|entry| {
+                let entry = OsStr::from_bytes(&entry.path).to_string_lossy();
+                self.known.files.contains_key(&format!("{path}/{entry}"))
+            })
     }
 
     /// Removes files, and directories that become empty.
@@ -596,7 +644,7 @@ impl OutputDirectory<'_> {
         for path in paths {
             let is_directory = matches!(self.present.get(path), Some(Present::Directory));
             if !is_directory && self.is_as_seen(path) {
-                self.writer.remove(path).map_err(write_error(&self.dir.join(path)))?;
+                self.writer.remove_file(path).map_err(write_error(&self.dir.join(path)))?;
             }
             let above = path.rsplit_once('/').map(|(dir, _)| dir);
             let dir = if is_directory { Some(path.as_str()) } else { above };
@@ -612,70 +660,92 @@ impl OutputDirectory<'_> {
         kind: &EntryKind<Digest>,
         source: Option<ContentSource>,
     ) -> Result<(), OutputsError> {
+        let error = |error| write_error(&self.dir.join(path))(error);
         // A directory and something else do not replace each other. All that was in this one is gone.
         match self.present.get(path) {
             Some(Present::Directory) => self.writer.remove_empty_dirs(path),
             Some(Present::Entry(_)) if *kind == EntryKind::Empty => {
-                self.writer.remove(path).map_err(write_error(&self.dir.join(path)))?;
+                if !self.is_as_seen(path) {
+                    return Err(self.foreign(vec![path.to_owned()]));
+                }
+                self.writer.remove_file(path).map_err(error)?;
             }
             _ => {}
         }
         let made = match (kind, source) {
-            (EntryKind::Empty, _) => {
-                return self.writer.make_dirs(path).map_err(write_error(&self.dir.join(path)));
-            }
+            (EntryKind::Empty, _) => return self.writer.make_dirs(path).map_err(error),
             (EntryKind::Link { target }, _) => {
                 self.writer.link(Path::new(OsStr::from_bytes(target)), ASIDE)
-            }
-            (EntryKind::File { contents, .. }, Some(ContentSource::File(from))) => {
-                let copied = self.writer.copy(&from, ASIDE).and_then(|()| self.writer.sync(ASIDE));
-                if copied.is_ok() && self.writer.digest(ASIDE).as_ref() != Some(contents) {
-                    drop(self.writer.remove(ASIDE));
-                    return Err(OutputsError::Damaged(from.display().to_string()));
-                }
-                copied
             }
             (EntryKind::File { .. }, Some(ContentSource::Text(text))) => {
                 self.writer.write(ASIDE, text).and_then(|()| self.writer.sync(ASIDE))
             }
-            (EntryKind::File { .. }, Some(ContentSource::None) | None) => Ok(()),
+            (EntryKind::File { contents, .. }, Some(ContentSource::File(from))) => {
+                let copied = self.writer.copy(&from, ASIDE).and_then(|()| self.writer.sync(ASIDE));
+                if !from.exists() || copied.is_ok() && self.writer.digest(ASIDE) != Some(*contents)
+                {
+                    drop(self.writer.remove_file(ASIDE));
+                    return Err(OutputsError::Damaged(from.display().to_string()));
+                }
+                copied
+            }
+            (EntryKind::File { .. }, Some(ContentSource::None) | None) => return Ok(()),
         };
+        if let Err(failed) = made {
+            // Somebody else has made one of that name.
+            if failed.kind() != io::ErrorKind::AlreadyExists {
+                drop(self.writer.remove_file(ASIDE));
+            }
+            return Err(error(failed));
+        }
         let is_new = !matches!(self.present.get(path), Some(Present::Entry(_)));
-        let made = made.and_then(|()| match is_new {
+        let renamed = match is_new {
             true => self.writer.rename_to_free(ASIDE, path),
             false if self.is_as_seen(path) => self.writer.rename(ASIDE, path),
             false => Err(io::ErrorKind::AlreadyExists.into()),
-        });
-        made.map_err(|error| {
-            drop(self.writer.remove(ASIDE));
-            match error.kind() {
+        };
+        renamed.map_err(|failed| {
+            drop(self.writer.remove_file(ASIDE));
+            match failed.kind() {
                 // Somebody has written there meanwhile.
                 io::ErrorKind::AlreadyExists => self.foreign(vec![path.to_owned()]),
-                _ => write_error(&self.dir.join(path))(error),
+                _ => error(failed),
             }
         })
     }
 
-    /// Whether a file has not changed since it was looked at.
+    /// Whether a file or link has not changed since it was looked at.
     fn is_as_seen(&self, path: &str) -> bool {
-        let seen = self.stats.get(path);
-        seen.is_none_or(|seen| FileStat::read(&self.dir.join(path)).is_ok_and(|now| now == *seen))
+        let now = self.writer.look(path).ok().flatten().map(|entry| entry.stat);
+        now.is_some() && now.as_ref() == self.stats.get(path)
     }
 
     fn foreign(&self, paths: Vec<String>) -> OutputsError {
         OutputsError::Foreign { dir: self.dir.display().to_string(), paths }
     }
 
-    fn write_list(&self, list: &OutputList) -> Result<(), OutputsError> {
+    /// Writes the list, as it was last modified at a time.
+    fn write_list(&self, list: &OutputList, time: SystemTime) -> Result<(), OutputsError> {
         let path = self.dir.join(LIST);
         let shown = || path.display().to_string();
         let text = list.text().map_err(|why| OutputsError::List { path: shown(), why })?;
-        let written = self.writer.write(ASIDE, text).and_then(|()| self.writer.sync(ASIDE));
-        let written = written.and_then(|()| self.writer.rename(ASIDE, LIST));
-        written.map_err(|error| {
-            drop(self.writer.remove(ASIDE));
+        self.writer.write(ASIDE, text).map_err(write_error(&path))?;
+        let written = self.writer.set_modified(ASIDE, time).and_then(|()| self.writer.sync(ASIDE));
+        written.and_then(|()| self.writer.rename(ASIDE, LIST)).map_err(|error| {
+            drop(self.writer.remove_file(ASIDE));
             write_error(&path)(error)
         })
+    }
+}
+
+/// Whether something has these contents. Some file systems say that all files may be executed.
+fn is_same(wanted: &EntryKind<Digest>, found: &EntryKind<Digest>) -> bool {
+    match (wanted, found) {
+        (
+            EntryKind::File { contents, executable },
+            EntryKind::File { contents: there, executable: may_be_executed },
+        ) => contents == there && *executable <= *may_be_executed,
+        _ => wanted == found,
     }
 }
 
@@ -685,6 +755,17 @@ enum ContentSource {
     Text(Vec<u8>),
     /// It has none.
     None,
+}
+
+/// The number of paths that a message names.
+const NAMED: usize = 10;
+
+fn shortened(paths: &[String]) -> String {
+    let named = paths[..paths.len().min(NAMED)].join(", ");
+    match paths.len().saturating_sub(NAMED) {
+        0 => named,
+        more => format!("{named}, and {more} more"),
+    }
 }
 
 fn write_error(path: &Path) -> impl FnOnce(io::Error) -> OutputsError {

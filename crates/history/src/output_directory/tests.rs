@@ -48,7 +48,13 @@ impl Lab {
     }
 
     fn update(&self, outputs: Vec<OutputToWrite>) -> Result<OutputChanges, OutputsError> {
-        update_outputs(&self.path("out"), outputs, OtherOutputs::Remove, &AtomicBool::new(false))
+        update_outputs(
+            &self.path("storage"),
+            &self.path("out"),
+            outputs,
+            OtherOutputs::Remove,
+            &AtomicBool::new(false),
+        )
     }
 
     /// The message of an error, which leaves all as it is.
@@ -187,10 +193,11 @@ fn what_is_written_meanwhile_or_left_aside_is_not_lost() {
     let writer = DirectoryWriter::open(&dir).unwrap();
     let (known, _) = read_list(&writer, &dir).unwrap();
     let (present, stats) = Default::default();
-    let mut directory = OutputDirectory { dir: &dir, writer, known, present, stats };
+    let mut directory = OutputDirectory { dir: &dir, writer, known, present, stats, storage: None };
+    directory.settle().unwrap();
     let outputs = vec![lab.file("a", "2"), lab.file("new", "2")];
-    let (list, mut sources) = directory.wanted(outputs).unwrap();
-    directory.look(&list);
+    let (list, mut sources) = directory.wanted(outputs, OtherOutputs::Remove).unwrap();
+    directory.look(list.files.keys().cloned().collect()).unwrap();
     for path in ["a", "b", "new"] {
         fs::write(dir.join(path), "of a user").unwrap();
     }
@@ -232,8 +239,8 @@ fn a_directory_that_is_none_or_that_others_rely_on_is_refused() {
         check("repository/.git"),
         Err("repository/.git is in a directory of Git".to_owned())
     );
-    assert_eq!(check("file"), Err("file is no directory".to_owned()));
-    assert_eq!(check("link"), Err("link is no directory".to_owned()));
+    assert_eq!(check("file"), Err("file is not a directory".to_owned()));
+    assert_eq!(check("link"), Err("link is not a directory".to_owned()));
     assert_eq!((check("repository"), check("new/newer")), (Ok(()), Ok(())));
 }
 
@@ -291,4 +298,73 @@ fn a_file_leads_back_to_what_it_is() {
     assert_eq!(without_version("c_f/3f2a/00/1_2/x"), "c_f/00/1_2/x");
     assert_eq!(without_version("tables/ab/cd/00"), "tables");
     assert_eq!(without_version("tinputs/ab/cd"), "tinputs/ab/cd");
+}
+
+/// Interrupts an update after its list was written.
+fn interrupt(lab: &Lab, outputs: Vec<OutputToWrite>) {
+    let stop = AtomicBool::new(true);
+    let (storage, dir) = (lab.path("storage"), lab.path("out"));
+    let stopped = update_outputs(&storage, &dir, outputs, OtherOutputs::Remove, &stop);
+    assert!(matches!(stopped, Err(OutputsError::Stopped)));
+}
+
+#[test]
+fn after_an_interruption_what_is_there_is_ours_whatever_comes_next() {
+    let lab = Lab::new();
+    let tree = [("x", "1")];
+    lab.update(vec![lab.file("a", "1"), lab.directory("d", "one", &tree)]).unwrap();
+    let time = lab.time(LIST);
+    let new = || vec![lab.file("a", "2"), lab.directory("d", "two", &[("y", "2")])];
+    interrupt(&lab, new());
+    assert!(lab.list().contains("before"));
+    assert_eq!(lab.time(LIST), time, "make tries again");
+    let kept = vec![("a".to_owned(), "1".to_owned())];
+    assert_eq!(lab.found()[..1], kept);
+    // A run that makes neither keeps both, and the next one replaces them.
+    lab.update(vec![failed("a"), failed("d")]).unwrap();
+    assert_eq!(lab.found()[..1], kept);
+    lab.update(new()).unwrap();
+    let found = [("a".to_owned(), "2".to_owned()), ("d/y".to_owned(), "2".to_owned())];
+    assert_eq!(lab.found(), found);
+}
+
+#[test]
+fn a_directory_of_a_user_in_the_place_of_a_former_output_stays() {
+    let lab = Lab::new();
+    fs::create_dir_all(lab.path("full/sub")).unwrap();
+    lab.update(vec![lab.file("a", "1"), lab.file("b", "1"), lab.directory("d", "full", &[])])
+        .unwrap();
+    for name in ["a", "b"] {
+        fs::remove_file(lab.path("out").join(name)).unwrap();
+        fs::create_dir(lab.path("out").join(name)).unwrap();
+    }
+    let changes = lab.update(vec![lab.file("d", "file")]).unwrap();
+    assert_eq!((&changes.left[..], changes.removed.len()), (&["a".into(), "b".into()][..], 1));
+    assert_eq!(lab.found().len(), 3);
+}
+
+#[test]
+fn an_output_is_not_written_into_a_storage_in_the_directory() {
+    let lab = Lab::new();
+    fs::create_dir_all(lab.path("out/results/c_f")).unwrap();
+    let update = |outputs| {
+        let (storage, dir) = (lab.path("out/results"), lab.path("out"));
+        update_outputs(&storage, &dir, outputs, OtherOutputs::Remove, &AtomicBool::new(false))
+    };
+    update(vec![lab.file("a", "1")]).unwrap();
+    for outputs in [lab.directory("results", "one", &[("x", "1")]), lab.file("results", "1")] {
+        assert!(matches!(update(vec![outputs]), Err(OutputsError::Foreign { .. })));
+    }
+    let through = lab.path("out/new/../results");
+    let refused = check_output_directory(&lab.path("out/results"), &through);
+    assert!(matches!(refused, Err(OutputsError::NoDirectory(_))));
+}
+
+#[test]
+fn a_file_of_a_user_in_a_directory_that_is_an_output_leads_nowhere() {
+    let lab = Lab::new();
+    lab.update(vec![lab.directory("d", "one", &[("x", "1")])]).unwrap();
+    fs::write(lab.path("out/d/notes"), "mine").unwrap();
+    assert_eq!(digest_of_output(&lab.path("out/d/notes")), None);
+    assert!(digest_of_output(&lab.path("out/d/x")).is_some());
 }

@@ -229,7 +229,8 @@ impl<'a> Packer<'a> {
                 true => output.file.clone(),
                 false => entry.file(number),
             };
-            outputs.extend(OutputToWrite::of_stored(self.storage, "", name, &file, output.digest)?);
+            let written = OutputToWrite::of_stored(self.storage, "", name, &file, output.digest)?;
+            outputs.extend(written.into_iter().map(|it| it.coming_from(&output.file)));
         }
         Ok(outputs)
     }
@@ -286,10 +287,10 @@ impl<'a> Packer<'a> {
         number: usize,
     ) -> Result<(), StorageError> {
         let Some(subject) = self.history.subject(&entry.file(number)) else { return Ok(()) };
-        let names = self.definitions.output_names().unwrap_or_default();
+        let names = &self.definitions.output_names;
         if let Some(name) = names.get(number.checked_rem(names.len()).unwrap_or_default()) {
-            let [first, ..] = &name.files()[..] else { return Ok(()) };
-            return self.push(dir, number, first, subject, None);
+            let name = name.files().swap_remove(0);
+            return self.push(dir, number, &name, subject, None);
         }
         let (value, member) = split_member(&job.outputs[number].file);
         let made = Entry::of_file(value);
@@ -636,8 +637,10 @@ impl FileMaker {
 /// The names that the workflow of a job defines.
 #[derive(Debug, Default)]
 struct Definitions {
-    /// The task, if it defines names.
+    /// The task, if it is here.
     task: Option<Task>,
+    /// The names of its outputs outside of the storage, if each one has another.
+    output_names: Vec<OutputName>,
     /// The names of results, by properties that are the same at each commit.
     results: HashMap<String, String>,
     /// The names of computations that each node with them has.
@@ -651,7 +654,8 @@ impl Definitions {
         let place = here.as_deref().and_then(ce_git::top).and_then(|top| job.task_in(&top));
         let task =
             place.and_then(|place| Some(load::task_at(&place, job.commit.full(), None).ok()?.task));
-        Self { task, ..Self::default() }
+        let names = task.as_ref().and_then(|task| task.output_names().ok());
+        Self { task, output_names: names.unwrap_or_default(), ..Self::default() }
     }
 
     /// The definitions of outputs, calls and tables.
@@ -681,11 +685,6 @@ impl Definitions {
         }
         definitions.task = Some(task);
         Ok(definitions)
-    }
-
-    /// The names of the outputs outside of the storage, if the workflow is here and gives each one of its own.
-    fn output_names(&self) -> Option<Vec<OutputName>> {
-        self.task.as_ref()?.output_names().ok()
     }
 
     /// The name of the maker of an output of the job.
