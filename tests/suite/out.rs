@@ -63,6 +63,11 @@ fn outputs_are_written_under_the_names_of_the_workflow() {
     shown.shows("=blue");
     lab.run("ce", &["show", "../storage", "../out/parts/7"]).exit(0).shows("split, output 00");
 
+    // A job that was finished before is not looked at again, and its outputs are there.
+    fs::remove_file(lab.path("out/plot.svg")).unwrap();
+    run(&lab, &["-q", "--out", "../out", "-p", "colour=blue"]).exit(0);
+    assert_eq!(written(&lab, "out")["plot.svg"], "<svg>blue</svg>\n");
+
     // The page of the task calls its files likewise.
     lab.run("ce", &["report", "--task", ".", "-o", "../page.html", "../storage"]).exit(0);
     let page = fs::read_to_string(lab.path("page.html")).unwrap();
