@@ -121,7 +121,7 @@ pub(super) struct Run {
     #[arg(long, value_name = "COMPUTATION|LABEL", value_hint = clap::ValueHint::Other)]
     only: Vec<String>,
 
-    /// Then write the outputs into this directory, under names that stay: those of definitions in the workflow, with the suffix of the
+    /// Write the outputs into this directory at the end, under names that stay: those of definitions in the workflow, with the suffix of the
     /// output, or else of outputs. A file changes only if its bytes do; .ce-out.json lists the files. Each point of --each or --points has a directory of its own
     #[arg(long, value_name = "DIR", conflicts_with_all = ["dry_run", "only"], value_hint = clap::ValueHint::DirPath)]
     out: Option<PathBuf>,
