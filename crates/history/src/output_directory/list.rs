@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// The format of the list.
 const FORMAT: u32 = 1;
 
-/// The reason why a file is no list of outputs.
+/// The reason why a file is not a list of outputs.
 #[derive(Debug, thiserror::Error)]
 pub enum ListFault {
     #[error(transparent)]
@@ -100,15 +100,20 @@ impl OutputList {
         files.map(|(path, kind)| (path.clone(), kind.clone()))
     }
 
-    /// Whether something at a path is what a run has written there, whoever may execute it.
+    /// Whether a run has written the entry at a path.
     pub(super) fn is_ours(&self, path: &str, found: &EntryKind<Digest>) -> bool {
-        let is_found = |known: &EntryKind<Digest>| match (known, found) {
-            (EntryKind::File { contents, .. }, EntryKind::File { contents: there, .. }) => {
-                contents == there
-            }
-            _ => known == found,
-        };
-        [&self.files, &self.before].iter().any(|entries| entries.get(path).is_some_and(is_found))
+        let mut known = [&self.files, &self.before].into_iter().filter_map(|it| it.get(path));
+        known.any(|known| have_same_contents(known, found))
+    }
+}
+
+/// Whether two entries are equal, whoever may execute them.
+pub(super) fn have_same_contents(one: &EntryKind<Digest>, other: &EntryKind<Digest>) -> bool {
+    match (one, other) {
+        (EntryKind::File { contents: one, .. }, EntryKind::File { contents: other, .. }) => {
+            one == other
+        }
+        _ => one == other,
     }
 }
 

@@ -31,7 +31,7 @@ use ce_model::task::{OutputName, SameOutputName};
 use ce_storage::{Storage, StorageError};
 
 pub use self::list::ListFault;
-use self::list::{ListedOutput, OutputList, manifest};
+use self::list::{ListedOutput, OutputList, have_same_contents, manifest};
 
 /// The list of a directory's files.
 const LIST: &str = ".ce-out.json";
@@ -196,7 +196,7 @@ pub enum OutputsError {
     Stopped,
 }
 
-/// What is at a path.
+/// The state of a path before the update.
 enum Present {
     Nothing,
     /// A file or a link.
@@ -211,7 +211,7 @@ struct OutputDirectory<'a> {
     dir: &'a Path,
     writer: DirectoryWriter,
     known: OutputList,
-    /// What is at the paths of known and wanted files.
+    /// The state of each path that the list or an output has.
     present: BTreeMap<String, Present>,
     /// The files and links among these as they were when they were looked at.
     stats: BTreeMap<String, FileStat>,
@@ -219,7 +219,7 @@ struct OutputDirectory<'a> {
     storage: Option<String>,
 }
 
-/// What becomes of the outputs that a directory has, and that are not given.
+/// The treatment of listed outputs that the caller does not give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OtherOutputs {
     /// They are outputs no more: their files are removed.
@@ -244,6 +244,15 @@ fn real_path(path: &Path) -> PathBuf {
 ///
 /// Fails if it is in the storage or in a directory of Git, if something else is there, or if its list cannot be read.
 pub fn check_output_directory(storage: &Path, dir: &Path) -> Result<(), OutputsError> {
+    if !check_place(storage, dir)? {
+        return Ok(());
+    }
+    let writer = DirectoryWriter::open(dir).map_err(write_error(dir))?;
+    read_list(&writer, dir).map(drop)
+}
+
+/// Checks the place of a directory of outputs. Returns whether the directory exists.
+fn check_place(storage: &Path, dir: &Path) -> Result<bool, OutputsError> {
     let (real, shown) = (real_path(dir), || dir.display().to_string());
     if real.starts_with(real_path(storage)) {
         return Err(OutputsError::InStorage(shown()));
@@ -258,14 +267,11 @@ pub fn check_output_directory(storage: &Path, dir: &Path) -> Result<(), OutputsE
         return Err(OutputsError::InGit(shown()));
     }
     match fs::metadata(dir) {
-        Ok(metadata) if metadata.is_dir() => {
-            let writer = DirectoryWriter::open(dir).map_err(write_error(dir))?;
-            read_list(&writer, dir).map(drop)
-        }
+        Ok(metadata) if metadata.is_dir() => Ok(true),
         Err(error)
             if error.kind() == io::ErrorKind::NotFound && fs::symlink_metadata(dir).is_err() =>
         {
-            Ok(())
+            Ok(false)
         }
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(write_error(dir)(error)),
         Ok(_) | Err(_) => Err(OutputsError::NoDirectory(shown())),
@@ -285,7 +291,7 @@ pub fn update_outputs(
     others: OtherOutputs,
     stop: &AtomicBool,
 ) -> Result<OutputChanges, OutputsError> {
-    check_output_directory(storage, dir)?;
+    check_place(storage, dir)?;
     ce_files::umask::create_dir_all(dir).map_err(write_error(dir))?;
     let writer = DirectoryWriter::open(dir).map_err(write_error(dir))?;
     let _lock = writer.lock().map_err(write_error(dir))?;
@@ -738,15 +744,10 @@ impl OutputDirectory<'_> {
     }
 }
 
-/// Whether something has these contents. Some file systems say that all files may be executed.
+/// Whether an entry needs no change. Some file systems say that all files may be executed.
 fn is_same(wanted: &EntryKind<Digest>, found: &EntryKind<Digest>) -> bool {
-    match (wanted, found) {
-        (
-            EntryKind::File { contents, executable },
-            EntryKind::File { contents: there, executable: may_be_executed },
-        ) => contents == there && *executable <= *may_be_executed,
-        _ => wanted == found,
-    }
+    let is_executable = |kind| matches!(kind, &EntryKind::File { executable: true, .. });
+    have_same_contents(wanted, found) && (is_executable(found) || !is_executable(wanted))
 }
 
 /// The place of the contents of a file.

@@ -4,7 +4,7 @@ mod output_names;
 mod text_computation;
 mod workflow;
 
-pub use self::output_names::{OutputName, SameOutputName, TABLE_SUFFIXES};
+pub use self::output_names::{OutputName, SameOutputName};
 pub use self::text_computation::{ARROW, ComputationFile, TextComputation, interpreter};
 pub use self::workflow::origins;
 pub use self::workflow::{

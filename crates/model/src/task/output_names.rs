@@ -1,12 +1,13 @@
 //! The names under which the outputs of a task leave the storage. They depend on the workflow alone.
 
+use super::workflow::passing_input;
 use super::{InputId, Node, NodeId, ROOT_LABEL, Task, TaskFileId};
 use crate::exit::Explain;
 use crate::name::{is_directory, outer_file_name, suffix};
 use crate::sweep::DIRECTORY;
 
 /// The suffixes of a table: it leaves as rows of JSON and as a sheet.
-pub const TABLE_SUFFIXES: [&str; 2] = [".ndjson", ".csv"];
+const TABLE_SUFFIXES: [&str; 2] = [".ndjson", ".csv"];
 
 /// The name of an output of a task for people and other programs. The same value has it wherever it stands among the outputs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -80,20 +81,16 @@ impl Task {
         let mut passed = PassedOutput { origin: node, number, label: None, definition: None };
         // A loop: texts may nest these nodes without limit.
         loop {
-            let node = &self.workflow[passed.origin];
             if let Some(names) = self.definitions.get(&passed.origin) {
-                let is_one_of_several = node.width() > 1 || self.is_part(passed.origin);
+                let is_one_of_several =
+                    self.workflow[passed.origin].width() > 1 || self.is_part(passed.origin);
                 passed.definition = names.first().map(|name| (&**name, is_one_of_several));
             }
-            let Node::All { inputs } = node else { return passed };
-            let Some(input) =
-                inputs.iter().find(|it| (it.first..=it.last).contains(&passed.number))
+            let Some((input, number)) = passing_input(&self.workflow, passed.origin, passed.number)
             else {
                 return passed;
             };
-            let place = usize::from(passed.number - input.first);
-            passed.number = self.workflow[input.node].numbers().nth(place).unwrap_or_default();
-            passed.origin = input.node;
+            (passed.origin, passed.number) = (input.node, number);
             // A label that the workflow does not write is made of the values.
             let made = self.passed_names(input.node).join("-");
             passed.label = Some(&*input.label).filter(|label| **label != *made);

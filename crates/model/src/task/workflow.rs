@@ -250,14 +250,24 @@ pub fn origins<W: Index<NodeId, Output = Node>>(
     nodes[node].numbers().map(move |number| {
         let mut origin = (node, number);
         // A loop: texts may nest these nodes without limit.
-        while let Node::All { inputs } = &nodes[origin.0]
-            && let Some(input) = inputs.iter().find(|it| (it.first..=it.last).contains(&origin.1))
-        {
-            let place = usize::from(origin.1 - input.first);
-            origin = (input.node, nodes[input.node].numbers().nth(place).unwrap_or_default());
+        while let Some((input, number)) = passing_input(nodes, origin.0, origin.1) {
+            origin = (input.node, number);
         }
         origin
     })
+}
+
+/// Returns the input of a node `ALL` that a value of it comes from, and the number of the value there. `None` for any other node, which makes
+/// its values.
+pub(super) fn passing_input<W: Index<NodeId, Output = Node>>(
+    nodes: &W,
+    node: NodeId,
+    number: u8,
+) -> Option<(&Argument, u8)> {
+    let Node::All { inputs } = &nodes[node] else { return None };
+    let input = inputs.iter().find(|it| (it.first..=it.last).contains(&number))?;
+    let place = usize::from(number - input.first);
+    Some((input, nodes[input.node].numbers().nth(place).unwrap_or_default()))
 }
 
 /// An expression tree in which equal subtrees are one node.
