@@ -212,10 +212,10 @@ impl Run {
             check_known(dir, &given.storage)?;
         }
         let trees = Trees::new(dir);
-        let bound = BoundTask::new(&trees, task, &given.inputs)?;
+        let mut bound = BoundTask::new(&trees, task, &given.inputs)?;
         let mut looked = None;
         if short_cut && bound.task.changed.is_empty() {
-            match self.find_finished(&bound, &trees, ranged.as_ref(), &given.storage)? {
+            match self.find_finished(&mut bound, &trees, ranged.as_ref(), &given.storage)? {
                 (Some(storage), Some(jobs)) => {
                     let written = self.write_finished(&storage, &jobs, output_names.as_deref());
                     self.print_finished(storage, &given.storage, &jobs, out)?;
@@ -252,15 +252,19 @@ impl Run {
     /// Looks for the jobs of a task that were finished before. Returns the storage, too, if it could be opened for reading.
     fn find_finished(
         &self,
-        bound: &BoundTask,
+        bound: &mut BoundTask,
         trees: &Trees,
         ranged: Option<&RangedInputs>,
         storage: &Path,
     ) -> Result<(Option<Storage>, Option<FinishedJobs>), Error> {
-        let inputs = bound.contents(trees)?;
         let Some(storage) = open_finished(storage, self.how.unrecorded()) else {
             return Ok((None, None));
         };
+        if !storage.jobs().has_any(TaskVersion::from(&bound.task))? {
+            return Ok((Some(storage), None));
+        }
+        bound.take_in_sheets(&storage, false)?;
+        let inputs = bound.contents(trees)?;
         let jobs = match ranged {
             Some(ranged) => find_jobs(&storage, &bound.task, ranged, &inputs)?,
             None => find_job(&storage, TaskVersion::from(&bound.task), &inputs)?,

@@ -1,6 +1,7 @@
 //! The values of a plan that no call makes, as far as they were made, and their sources.
 
 use std::collections::HashMap;
+use std::error::Error;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -101,7 +102,10 @@ impl DerivedValues {
             }
             Derivation::File(path) => self.later_file(path),
             Derivation::Wrong(wrong) => Err(ValueError::Wrong(wrong.clone())),
-            Derivation::Tree(..) | Derivation::Member(_) | Derivation::Literal(_) => {
+            Derivation::Tree(..)
+            | Derivation::Member(_)
+            | Derivation::Literal(_)
+            | Derivation::Contents(_) => {
                 debug_assert!(false, "it is derived from a value, or from the storage");
                 Ok(InputSource::Bytes(Vec::new()))
             }
@@ -114,15 +118,27 @@ impl DerivedValues {
         let error = |fault| ValueError::OwnFile { path: path.to_string(), fault };
         let lost = || error("the directory of the task is gone".into());
         let is_gone = !self.sources.task_directory().exists();
-        match contents.map_err(|fault| if is_gone { lost() } else { error(fault.into()) })? {
-            FileContents::Blob(id) => Ok(InputSource::Bytes(self.later.blob(&id).map_err(error)?)),
-            FileContents::Written(text) => Ok(InputSource::Bytes(text.as_bytes().to_vec())),
-            FileContents::Large(path) => Ok(InputSource::File(path)),
-            FileContents::Uncommitted(path) => {
-                self.is_changed.store(true, Ordering::Relaxed);
-                Ok(InputSource::File(path))
-            }
-            FileContents::Unbound => Err(error("its path is not known".into())),
+        let contents = contents.map_err(|it| if is_gone { lost() } else { error(it.into()) })?;
+        if let FileContents::Uncommitted(_) = contents {
+            self.is_changed.store(true, Ordering::Relaxed);
         }
+        source_of(&self.later, contents).map_err(error)
+    }
+}
+
+/// Returns where the contents of a file of the task come from that was found while it was evaluated.
+///
+/// # Errors
+///
+/// Fails if Git's data cannot be read.
+pub(crate) fn source_of(
+    files: &DeferredFiles,
+    contents: FileContents,
+) -> Result<InputSource, Box<dyn Error + Send + Sync>> {
+    match contents {
+        FileContents::Blob(id) => Ok(InputSource::Bytes(files.blob(&id)?)),
+        FileContents::Written(text) => Ok(InputSource::Bytes(text.as_bytes().to_vec())),
+        FileContents::Large(path) | FileContents::Uncommitted(path) => Ok(InputSource::File(path)),
+        FileContents::Unbound => Err("its path is not known".into()),
     }
 }

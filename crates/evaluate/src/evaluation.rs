@@ -22,8 +22,8 @@ use ce_model::resources::Resources;
 use ce_model::task::{Computation, LabelPaths, Task, TaskFileId};
 use ce_storage::records::{CallRecord, OutputSource, Published};
 use ce_storage::{
-    ComputationVersion, Entry, Input, InputSource, Outputs, Record, RecordState, ResultName,
-    Storage, StorageError, Stored, TaskVersion,
+    ComputationVersion, Entry, Input, InputSource, Inputs, Outputs, Record, RecordState,
+    ResultName, Storage, StorageError, Stored, TaskVersion,
 };
 
 /// The leaf files, which exist before any call.
@@ -348,19 +348,7 @@ impl Files {
         let stored = storage.inputs();
         let names = plan.literals().iter().map(StorageName::as_str);
         let (mut found, literals) = stored.look_together(&sources, names.clone(), |known| {
-            let take_in = |at: &usize| Ok((*at, stored.take_in(sources[*at], known[*at], store)?));
-            let mut order: Vec<usize> = (0..sources.len()).collect();
-            // The number of open directories is limited, so files of one directory are taken together. Unknown ones
-            // stay in order.
-            order.sort_by_key(|at| known[*at].map(|digest| digest.sha1));
-            let mut found: Vec<(usize, Input)> = if stored.expect(&sources) {
-                let found: Vec<_> = order.par_iter().map(take_in).collect();
-                found.into_iter().collect::<Result<_, StorageError>>()?
-            } else {
-                order.iter().map(take_in).collect::<Result<_, StorageError>>()?
-            };
-            found.sort_unstable_by_key(|(at, _)| *at);
-            let found: Vec<Input> = found.into_iter().map(|(_, input)| input).collect();
+            let found = take_in(&stored, &sources, known, store)?;
             let literals = names.map(|name| stored.literal(name));
             Ok((found, literals.collect::<Result<_, StorageError>>()?))
         })?;
@@ -371,6 +359,33 @@ impl Files {
         let own_sources = own.to_vec();
         Ok(Self { inputs: found, literals, own: own_files.collect(), own_sources, given })
     }
+}
+
+/// Finds the inputs that some sources are, in their order; with `store`, copies them into the storage. Digests may be known. Large files are read on
+/// all cores.
+///
+/// # Errors
+///
+/// Fails if a source cannot be read, or the storage cannot be read or written.
+pub(crate) fn take_in(
+    stored: &Inputs<'_>,
+    sources: &[&InputSource],
+    known: &[Option<Digest>],
+    store: bool,
+) -> Result<Vec<Input>, StorageError> {
+    let take_in = |at: &usize| Ok((*at, stored.take_in(sources[*at], known[*at], store)?));
+    let mut order: Vec<usize> = (0..sources.len()).collect();
+    // The number of open directories is limited, so files of one directory are taken together. Unknown ones
+    // stay in order.
+    order.sort_by_key(|at| known[*at].map(|digest| digest.sha1));
+    let mut found: Vec<(usize, Input)> = if stored.expect(sources) {
+        let found: Vec<_> = order.par_iter().map(take_in).collect();
+        found.into_iter().collect::<Result<_, StorageError>>()?
+    } else {
+        order.iter().map(take_in).collect::<Result<_, StorageError>>()?
+    };
+    found.sort_unstable_by_key(|(at, _)| *at);
+    Ok(found.into_iter().map(|(_, input)| input).collect())
 }
 
 /// Announces to other runs which results are going to be looked for: `ce gc` keeps them.
@@ -570,7 +585,10 @@ impl Evaluation {
             let known = match source {
                 Source::Input(_) | Source::File(_) => self.given(source).cloned(),
                 Source::Derived { value, .. } => match &self.plan.value(value).how {
-                    Derivation::Tree(..) | Derivation::Member(_) | Derivation::Literal(_) => None,
+                    Derivation::Tree(..)
+                    | Derivation::Member(_)
+                    | Derivation::Literal(_)
+                    | Derivation::Contents(_) => None,
                     how => Some(self.derived.source(&self.task, how).map_err(Arc::new)?),
                 },
                 Source::Literal(_) | Source::Output { .. } => None,

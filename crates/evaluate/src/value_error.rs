@@ -67,6 +67,10 @@ pub enum ValueError {
     #[error("{0} is not in the storage")]
     #[hint("run the task that makes it, or copy it there; its name is in the node")]
     NoLiteral(String),
+    /// The file that a sheet of files names is not in the storage.
+    #[error("the file {0} of a sheet is not in the storage")]
+    #[hint("give the task the sheet with paths; or pull the results that were made from it")]
+    NoContents(String),
     /// A file of the task cannot be read.
     #[error("the task's file {path} cannot be read: {fault}")]
     #[hint(fault.downcast_ref::<LoadFault>().and_then(Explain::hint))]

@@ -18,6 +18,7 @@ use ce_git::{GitResult, LfsFile, SourceError, SourceRepository, TreeFile, TreeFi
 use ce_model::digest::{Blake3, Digest, ObjectId, ObjectIdError};
 use ce_model::name::{MemberPath, TreeName};
 use ce_model::plan::{Derivation, Derived, DerivedId, Source};
+use ce_model::sweep::cell_of_digest;
 use ce_model::task::{RecordedTree, TaskTree, TaskTreeId, TreeCommit};
 use ce_model::template::{self, MAX_TEXT};
 use ce_storage::records::Stamp;
@@ -79,19 +80,21 @@ impl Evaluation {
     }
 
     /// The files and directories among these values that come from a repository, or were in the storage before, and whether each is a file
-    /// of the task.
+    /// of the task or of a sheet that is its input.
     pub fn leaves(&self, values: &[DerivedId]) -> impl Iterator<Item = (&Stored, bool)> {
         values.iter().flat_map(|id| {
             let how = &self.plan.value(*id).how;
             let files = match (how, self.derived.get(*id)) {
                 (Derivation::Tree(..), Some(Ok(DerivedValue::Tree(values)))) => &values.files[..],
                 (
-                    Derivation::File(_) | Derivation::Literal(_),
+                    Derivation::File(_) | Derivation::Literal(_) | Derivation::Contents(_),
                     Some(Ok(DerivedValue::File(input))),
                 ) => slice::from_ref(input),
                 _ => &[],
             };
-            files.iter().map(|input| (&input.file, matches!(how, Derivation::File(_))))
+            // What a sheet names has no other contents as long as the sheet is the same.
+            let is_own = matches!(how, Derivation::File(_) | Derivation::Contents(_));
+            files.iter().map(move |input| (&input.file, is_own))
         })
     }
 }
@@ -129,6 +132,9 @@ impl ValueMaker<'_> {
                     });
                     Some(found)
                 }
+                Derivation::Contents(digest) => {
+                    Some(self.contents(*digest).map(DerivedValue::File))
+                }
                 Derivation::Text { .. }
                 | Derivation::Points(_)
                 | Derivation::File(_)
@@ -148,6 +154,18 @@ impl ValueMaker<'_> {
     fn input(&self, source: &InputSource) -> Result<Input, StorageError> {
         let inputs = self.evaluation.storage.inputs();
         if self.store { inputs.store(source) } else { inputs.find(source) }
+    }
+
+    /// Finds the input with these contents. Only what is executed needs it.
+    fn contents(&self, digest: Digest) -> Result<Input, ValueError> {
+        let inputs = self.evaluation.storage.inputs();
+        let known = inputs.known(digest)?;
+        if known.there || !self.store {
+            return Ok(known);
+        }
+        let file = inputs.unpacked(digest)?;
+        let file = file.ok_or_else(|| ValueError::NoContents(cell_of_digest(&digest, "")))?;
+        Ok(Input { file, there: true })
     }
 
     /// Stores or finds a file whose contents are known without any other value.

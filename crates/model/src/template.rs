@@ -197,6 +197,11 @@ fn without_slashes(text: &str) -> String {
     text.replace(['/', '.'], "")
 }
 
+/// The texts in braces that may be names.
+pub fn names_in(written: &str) -> impl Iterator<Item = &str> {
+    braces(written).map(|(_, name)| name)
+}
+
 /// All pairs of braces with no brace between them, and the text there.
 fn braces(written: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
     let mut from = 0;

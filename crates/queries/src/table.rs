@@ -67,7 +67,7 @@ impl Frame {
         let planned = choice.planned(evaluation);
         let outer_values = outer_values(&planned);
         for ((call, sweep), values) in planned.into_iter().zip(outer_values) {
-            let outer = sweep.outer.iter().map(|(name, _)| *name).zip(values);
+            let outer = sweep.outer_texts().map(|(name, _)| name).zip(values);
             let outer: Vec<(String, CellValue)> = outer
                 .map(|(name, value)| (evaluation.task.bound[name.index()].to_string(), value))
                 .collect();
@@ -102,10 +102,10 @@ impl Frame {
 
 /// The values of the names that sweeps depend on, for each of them. They make columns, as the names of points do.
 fn outer_values(planned: &[(CallId, &PlannedSweep)]) -> Vec<Vec<CellValue>> {
-    let width = planned.first().map_or(0, |(_, sweep)| sweep.outer.len());
-    let rows = planned
-        .iter()
-        .map(|(_, sweep)| (0, sweep.outer.iter().map(|(_, text)| TableCell::Text(text)).collect()));
+    let width = planned.first().map_or(0, |(_, sweep)| sweep.outer_texts().count());
+    let rows = planned.iter().map(|(_, sweep)| {
+        (0, sweep.outer_texts().map(|(_, text)| TableCell::Text(text)).collect())
+    });
     let rows: Vec<TableRow<'_>> = rows.collect();
     sweep::cell_values(width, &rows)
 }

@@ -127,6 +127,7 @@ pub(super) fn derived_title(evaluation: &Evaluation, value: DerivedId, number: u
         Derivation::Member(path) => format!("MEMBER('{}')", harmless(path.as_str())),
         Derivation::File(path) => format!("OWN('{}')", harmless(path.as_str())),
         Derivation::Literal(name) => format!("FILE('{}')", harmless(name.as_str())),
+        Derivation::Contents(digest) => format!("the file {}", digest.sha1.short()),
         Derivation::Text { contents, .. } => harmless(&written_contents(contents)).into_owned(),
         Derivation::Points(points) => {
             format!("POINTS('{}')", harmless(&evaluation.task.sweeps[points.index()].label))

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use super::own_files::{expand_own_sheets, own_file};
+use super::sheets_of_files::{self, SheetOfFiles};
 use super::{Error, InputError};
 use crate::{Evaluation, Files, Texts, ValueError};
 use ce_files::manifest::Scan;
@@ -16,7 +17,7 @@ use ce_model::name::InputName;
 use ce_model::plan::{Plan, PointSelection, SelectionError};
 use ce_model::task::{InputId, RecordedTree, Task, TaskTree, TreeCommit};
 use ce_model::template::MAX_TEXT;
-use ce_storage::{Input, InputSource, StorageError};
+use ce_storage::{Input, InputSource, Storage, StorageError};
 use ce_task::load;
 
 /// A task whose values have the texts of its inputs: its given inputs, and the requested part of it.
@@ -32,6 +33,8 @@ pub struct BoundTask {
     pub(super) selection: PointSelection,
     /// The plan, if it was made already.
     pub(super) plan: Option<Plan>,
+    /// The inputs that are sheets with columns of files.
+    sheets: Vec<SheetOfFiles>,
 }
 
 impl BoundTask {
@@ -39,8 +42,8 @@ impl BoundTask {
     ///
     /// # Errors
     ///
-    /// Fails if an input whose text is needed is not given and has no default, or cannot be read, or if a value
-    /// of the task is wrong with these texts.
+    /// Fails if an input whose text is needed is not given and has no default, or cannot be read, if a value
+    /// of the task is wrong with these texts, or if a sheet names a file that cannot be used.
     pub fn new(trees: &Trees, task: Task, given: &[Option<InputSource>]) -> Result<Self, Error> {
         let mut given = given.to_vec();
         let contents = named_contents(trees, &task, &given, InputError::NotGiven)?;
@@ -51,7 +54,25 @@ impl BoundTask {
         }
         let is_read = vec![true; task.inputs.len()];
         let task = load::bind(trees.dir(), task, &contents)?;
-        Ok(Self { task, given, is_read, selection: PointSelection::default(), plan: None })
+        let sheets = sheets_of_files::look(trees, &task, &given)?;
+        let selection = PointSelection::default();
+        Ok(Self { task, given, is_read, selection, plan: None, sheets })
+    }
+
+    /// Puts the sheets that are values in the place of those that were given: they have the digests of files, which are hashed, and
+    /// stored if `store` says so.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a file cannot be read, or the storage cannot be read or written.
+    pub fn take_in_sheets(&mut self, storage: &Storage, store: bool) -> Result<(), Error> {
+        for sheet in &self.sheets {
+            let value = sheet.value(storage, store)?;
+            let inputs = self.task.inputs.len().max(self.given.len());
+            self.given.resize(inputs, None);
+            self.given[sheet.input] = Some(value);
+        }
+        Ok(())
     }
 
     /// Asks for some points and calls only, which read these inputs. Checks that they exist, as far as points are known

@@ -15,6 +15,7 @@ mod known_storages;
 mod options;
 mod own_files;
 mod run_as_slurm_job;
+mod sheets_of_files;
 mod submitted_workers;
 mod suspension_session;
 mod worker_session;
@@ -70,6 +71,7 @@ pub use self::own_files::{
     PointValuesError, check_own_sheets, check_point_values, expand_own_sheets,
 };
 pub use self::run_as_slurm_job::{RunJobRequest, is_to_be_handed_over, own_token, retain_waiting};
+pub use self::sheets_of_files::SheetFilesError;
 pub use self::suspension_session::{SuspensionError, SuspensionSession};
 pub use self::worker_session::{WorkerOptions, WorkerSession, scheduler_job, time_left};
 pub use self::written_outputs::{finished_outputs, outputs_to_write};
@@ -237,12 +239,21 @@ impl Session {
     ///
     /// Fails if an input cannot be read, or if the storage cannot be read or written.
     pub fn prepare(&self, bound: BoundTask) -> Result<Evaluation, Error> {
-        let BoundTask { task, given, is_read, selection, plan } = bound;
+        let (storage, store) = (&self.storage, self.stores);
+        let mut taken = Ok(());
+        let mut bound = bound;
+        (self.frontend.while_reading)(&|| storage.inputs().taken_in(), &mut || {
+            taken = bound.take_in_sheets(storage, store);
+        });
+        match (taken, self.interrupted_by()) {
+            (Err(_), Some(signal)) => return Err(Interrupted(signal).into()),
+            (taken, _) => taken?,
+        }
+        let BoundTask { task, given, is_read, selection, plan, .. } = bound;
         let plan = self.plan(&task, selection, plan);
         check_selection(&plan)?;
         let inputs: &Vec<InputSource> = &given.iter().flatten().cloned().collect();
         let own = &own_files(&self.trees, &task)?;
-        let (storage, store) = (&self.storage, self.stores);
         let mut files = None;
         (self.frontend.while_reading)(&|| storage.inputs().taken_in(), &mut || {
             files = Some(Files::new(&task, &plan, inputs, own, storage, store));

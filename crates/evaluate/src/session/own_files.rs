@@ -151,6 +151,7 @@ pub fn check_point_values(dir: &Path, task: &Task, plan: &Plan) -> Result<(), Po
         | Derivation::Member(_)
         | Derivation::Text { .. }
         | Derivation::Points(_)
+        | Derivation::Contents(_)
         | Derivation::Literal(_) => None,
     });
     let wrong: Vec<ValueError> = wrong.collect();

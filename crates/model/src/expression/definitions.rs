@@ -9,7 +9,7 @@ use super::{Expression, ExpressionInput, ExpressionNode};
 use crate::name::InputName;
 use crate::resources::Resource;
 use crate::slice::WrittenSlice;
-use crate::sweep::{NAMES, factor_label, is_sheet};
+use crate::sweep::{FILES, NAMES, factor_label, is_sheet};
 use crate::task::NodeId;
 
 /// The positions of a file of a node, in bytes.
@@ -324,8 +324,10 @@ impl Resolver<'_> {
                     file.rows.first().into_iter().flatten().map(|name| &**name).collect()
                 }
                 Some(factor) => factor_label(factor).into_iter().map(|(_, label)| label).collect(),
-                None if *file.name == *NAMES => {
-                    file.rows.iter().filter_map(|row| row.first()).map(|name| &**name).collect()
+                None if *file.name == *NAMES || *file.name == *FILES => {
+                    let lines = file.rows.iter().filter_map(|row| row.first());
+                    // A line of files may have words behind the name.
+                    lines.filter_map(|line| line.split_whitespace().next()).collect()
                 }
                 None => Vec::new(),
             };

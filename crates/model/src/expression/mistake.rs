@@ -613,6 +613,8 @@ fn sweep_hint(fault: &SweepFault) -> Option<String> {
         }
         SweepFault::Ambiguous => "list the names that the inner one binds, as in :names 'a'",
         SweepFault::Names => "remove :names: the factors are bound",
+        SweepFault::Files => "write the sheet behind the body, or remove :files",
+        SweepFault::FilesElsewhere(_) => "list it in :files of this sweep, too",
         SweepFault::NoLevels => "leave out fewer points in :exclude and :where",
         SweepFault::Column(_) => "write '00 seconds', '00 *' or '00 **'",
         SweepFault::ColumnUnit(_) => "write '00 seconds [s] less', or '00 accuracy more'",

@@ -8,9 +8,10 @@ use super::grammar::NodeKind;
 use super::mistake::{Fault, Wrong};
 use crate::resources::Resource;
 use crate::sweep::{
-    ALLOW_FAILED, COLUMNS, EXCLUDE, FACTORS, Factor, NAMES, PRODUCT_FILES, REPLICATES, SWEEP_FILES,
-    SheetProblem, SweepFault, SweepPoints, SweepRules, WHERE, WrittenColumn, factor_label,
-    factor_problems, is_sheet, read_column, read_condition, read_list, read_replicates, read_rows,
+    ALLOW_FAILED, COLUMNS, EXCLUDE, FACTORS, FILES, Factor, FileColumn, NAMES, PRODUCT_FILES,
+    REPLICATES, SWEEP_FILES, SheetProblem, SweepFault, SweepPoints, SweepRules, WHERE,
+    WrittenColumn, factor_label, factor_problems, is_sheet, read_column, read_condition, read_list,
+    read_replicates, read_rows,
 };
 use crate::text_file;
 
@@ -89,6 +90,9 @@ pub fn rule_files(rules: &SweepRules) -> Vec<RuleFile> {
     let count = rules.product.replicates.as_ref().map(ToString::to_string);
     files.extend(count.map(|count| RuleFile::list(REPLICATES, [count])));
     files.extend(rules.names.clone().map(|names| RuleFile::list(NAMES, names)));
+    if !rules.files.is_empty() {
+        files.push(RuleFile::list(FILES, rules.files.iter().map(FileColumn::text)));
+    }
     if let Some(columns) = &rules.columns {
         files.push(RuleFile::list(COLUMNS, columns.iter().map(WrittenColumn::text)));
     }
@@ -207,6 +211,7 @@ fn read_file(number: usize, file: &RuleFile, rules: &mut SweepRules, faults: &mu
             Err(wrong) => fault(1, wrong),
         },
         NAMES => rules.names = Some(lines.into_iter().map(Into::into).collect()),
+        FILES => rules.files = lines.into_iter().map(FileColumn::read).collect(),
         COLUMNS => {
             let columns = lines.iter().enumerate().filter_map(|(at, line)| {
                 read_column(line).map_err(|wrong| fault(at + 1, wrong)).ok()

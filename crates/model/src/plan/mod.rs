@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use self::planner::Planner;
-pub use self::planner::{Derivation, WrongValue};
+pub use self::planner::{BoundValue, Derivation, WrongValue};
 pub use self::points::{
     BodySteps, FirstRows, PointSelection, SelectionError, SelectionFault, call_names,
     computations_named, factor_texts,
@@ -23,7 +23,9 @@ use crate::exit::Explain;
 use crate::name::StorageName;
 use crate::resources::{Resources, WrongAmount};
 use crate::suggest::UnknownName;
-use crate::sweep::{BoundId, ExclusionFault, ProductFault, ReplicatesEnd, SweepPoint, SweepPoints};
+use crate::sweep::{
+    BoundId, ExclusionFault, FileColumn, ProductFault, ReplicatesEnd, SweepPoint, SweepPoints,
+};
 use crate::task::{
     ComputationId, FreeNames, InputId, NodeId, SweepId, Task, TaskFileId, TaskTreeId, Workflow,
     origins,
@@ -146,8 +148,12 @@ pub struct PlannedSweep {
     /// Its rules.
     pub sweep: SweepId,
     pub body: NodeId,
-    /// The names that sweeps around it bind and it depends on, with their texts.
-    pub outer: Box<[(BoundId, Arc<str>)]>,
+    /// The names that sweeps around it bind and it depends on, with what they are bound to.
+    pub outer: Box<[(BoundId, BoundValue)]>,
+    /// The source of its points, if they are computed.
+    computed: Option<Source>,
+    /// The columns of these that are files.
+    files: Vec<FileColumn>,
     /// The first point of a sweep around it at which it occurs, if it depends on one.
     pub point: Option<PointOfSweep>,
     /// Whether its table is asked for, and not only calls of its body.
@@ -212,6 +218,10 @@ pub enum PointsFault {
         "give the column another name: the table would show its texts, and calls would read others"
     )]
     InputColumn(String),
+    /// Points would have one path in the directory of all outputs.
+    #[error("the points {} and {} differ in files only, so their outputs would have one path", .0[0], .0[1])]
+    #[hint("add a column of texts that tells them apart, such as the number of a run")]
+    SameTexts([usize; 2]),
     /// They do not fit the rules.
     #[error("{}", product_words(.0))]
     #[hint(_0.first().and_then(Explain::hint))]
@@ -231,6 +241,14 @@ fn product_words(faults: &[ProductFault]) -> String {
 }
 
 impl PlannedSweep {
+    /// The texts of the names that sweeps around it bind and it depends on. Files are left out.
+    pub fn outer_texts(&self) -> impl Iterator<Item = (BoundId, &Arc<str>)> {
+        self.outer.iter().filter_map(|(name, value)| match value {
+            BoundValue::Text(text) => Some((*name, text)),
+            BoundValue::File(_) => None,
+        })
+    }
+
     /// Its points and their outputs, as far as they are planned; `None` as long as they are to be computed.
     pub fn rows(&self) -> Option<&SweepRows> {
         self.rows.get(self.rows.count().checked_sub(1)?)

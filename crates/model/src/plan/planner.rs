@@ -11,12 +11,13 @@ use super::{
     CallId, Derived, DerivedId, LiteralId, Operation, Plan, Planned, PlannedSweep, PlannedSweepId,
     PointOfSweep, PointsFault, ReplicatedPoint, Source, Step, SweepRows, add_sources,
 };
+use crate::digest::Digest;
 use crate::exit::Explain;
 use crate::name::{MemberPath, NameError, StorageName, TaskPath, TreeName};
 use crate::suggest::UnknownName;
 use crate::sweep::{
-    self, BoundId, ColumnShape, DIRECTORY, ExclusionFault, REPLICATE, Replicates, STATUS, Sweep,
-    SweepPoints,
+    self, BoundId, ColumnShape, DIRECTORY, ExclusionFault, FileCell, FileColumn, REPLICATE,
+    Replicates, STATUS, Sweep, SweepPoints,
 };
 use crate::task::{
     Argument, ComputationId, FreeNames, NamedComputation, Node, NodeId, SweepId, Task, TaskTreeId,
@@ -44,6 +45,8 @@ pub enum Derivation {
     File(TaskPath),
     /// It is a file that is in the storage, whose name depends on names that a sweep binds.
     Literal(StorageName),
+    /// It is the file or directory with these contents, an input that a sheet of files names.
+    Contents(Digest),
     /// The value of its node is wrong with the texts of its names.
     Wrong(WrongValue),
 }
@@ -74,8 +77,8 @@ pub(super) struct Planner {
     strict: Vec<bool>,
     /// The nodes that are asked for.
     pub(super) targets: RequestedNodes,
-    /// The texts of the names that are bound at the current point.
-    pub(super) texts: Vec<Option<Arc<str>>>,
+    /// What the names are bound to at the current point.
+    pub(super) bound: Vec<Option<BoundValue>>,
     pub(super) point: Option<PointOfSweep>,
     /// The nodes of each body that depend on names, in order.
     pub(super) bodies: HashMap<NodeId, Arc<[NodeId]>>,
@@ -83,23 +86,45 @@ pub(super) struct Planner {
     pub(super) selection: PointSelection,
     /// The texts that points have, if not all are asked for.
     pub(super) seen: SeenTexts,
+    /// The sheets with columns of files.
+    sheets: HashMap<NodeId, Vec<FileColumn>>,
     /// The points of sweeps that are not computed.
     pub(super) products: HashMap<SweepId, Arc<SweepPoints>>,
 }
 
 /// The key of equal sweeps: rules, body, computed points, and the texts of the names that it depends on.
-pub(super) type SweepKey = (SweepId, NodeId, Option<Source>, Box<[Arc<str>]>);
+pub(super) type SweepKey = (SweepId, NodeId, Option<Source>, Box<[BoundValue]>);
+
+/// What a sweep binds a name to at a point.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum BoundValue {
+    /// A text.
+    Text(Arc<str>),
+    /// A file, by its [cell](FileCell).
+    File(Arc<str>),
+}
 
 impl Planner {
     pub(super) fn new(task: &Task, free: Arc<FreeNames>, selection: PointSelection) -> Self {
-        let texts = vec![None; task.bound.len()];
+        let bound = vec![None; task.bound.len()];
         let computations = task.computations.iter().enumerate();
         let computations =
             computations.map(|(at, it)| (it.name.to_string(), ComputationId::at(at)));
         let computations = computations.collect();
         let (strict, seen) = (strict(task), factor_names(task));
         let targets = RequestedNodes::new(task, &free, &selection.targets);
-        Self { computations, free, texts, strict, targets, selection, seen, ..Self::default() }
+        let sheets = task.sheets_of_files();
+        Self {
+            computations,
+            sheets,
+            free,
+            bound,
+            strict,
+            targets,
+            selection,
+            seen,
+            ..Self::default()
+        }
     }
 
     /// Plans all nodes that depend on no name.
@@ -170,9 +195,8 @@ impl Planner {
                 Step::Leaf(Source::Literal(LiteralId::at(self.literals.len() - 1)))
             }
             Node::Bound(name) => {
-                let text = self.texts[name.index()].as_deref().unwrap_or_default();
-                let contents = format!("{text}\n").into();
-                self.leaf(plan, Derivation::Text { contents, is_of_point: true })
+                let how = bound_value(self.bound[name.index()].as_ref());
+                self.leaf(plan, how)
             }
             Node::Text(text) => {
                 let how = self.bind(task, text, |text| Derivation::Text {
@@ -222,7 +246,11 @@ impl Planner {
     /// The current text of the name with this number, if a sweep binds it.
     fn text(&self, task: &Task, number: usize) -> Option<&str> {
         let name = BoundId::at(number.checked_sub(task.inputs.len())?);
-        self.texts[name.index()].as_deref()
+        match self.bound[name.index()].as_ref()? {
+            BoundValue::Text(text) => Some(&**text),
+            // Loading the task has checked that nothing reads the text of a file.
+            BoundValue::File(_) => None,
+        }
     }
 
     /// The computation of a node with the current texts. Loading the task has found one for each point.
@@ -309,6 +337,24 @@ impl Planner {
     }
 }
 
+/// How the value is derived that a name is bound to.
+fn bound_value(value: Option<&BoundValue>) -> Derivation {
+    let of_point = |contents| Derivation::Text { contents, is_of_point: true };
+    match value {
+        None => of_point("\n".into()),
+        Some(BoundValue::Text(text)) => of_point(format!("{text}\n").into()),
+        Some(BoundValue::File(cell)) => match FileCell::of_level(cell) {
+            Some(FileCell::Nothing) => of_point("".into()),
+            Some(FileCell::Contents(digest)) => Derivation::Contents(digest),
+            Some(FileCell::Own(path)) => Derivation::File(path),
+            None => Derivation::Wrong(WrongValue {
+                value: (**cell).into(),
+                fault: "it is not the path of a file of the task".into(),
+            }),
+        },
+    }
+}
+
 /// Whether each node occurs elsewhere than in bodies of sweeps that allow failed points.
 fn strict(task: &Task) -> Vec<bool> {
     let workflow = &task.workflow;
@@ -347,9 +393,9 @@ impl Planner {
         let body = inputs[0].node;
         let computed = self.first(&task.workflow, &inputs[1..]);
         let outer: Box<[_]> = (self.free.names_in(node).iter())
-            .map(|name| (*name, self.texts[name.index()].clone().unwrap_or_default()))
+            .filter_map(|name| Some((*name, self.bound[name.index()].clone()?)))
             .collect();
-        let key = (sweep, body, computed, outer.iter().map(|(_, text)| text.clone()).collect());
+        let key = (sweep, body, computed, outer.iter().map(|(_, value)| value.clone()).collect());
         if let Some(known) = self.known_sweeps.get(&key) {
             let known = *known;
             self.use_again(plan, known, node);
@@ -359,8 +405,20 @@ impl Planner {
         let (rows, ends) = Default::default();
         let point = self.point.filter(|_| !outer.is_empty());
         let is_asked = self.targets.needs_outputs(node);
-        let planned =
-            PlannedSweep { sweep, body, outer, point, is_asked, with_directory, rows, ends };
+        let files = inputs.get(1).and_then(|points| self.sheets.get(&points.node));
+        let files = files.cloned().unwrap_or_default();
+        let planned = PlannedSweep {
+            sweep,
+            body,
+            outer,
+            computed,
+            files,
+            point,
+            is_asked,
+            with_directory,
+            rows,
+            ends,
+        };
         let id = PlannedSweepId::at(plan.sweeps.push(planned));
         if computed.is_none() {
             let rules = &task.sweeps[sweep.index()].product;
@@ -369,7 +427,7 @@ impl Planner {
                 Arc::new(sweep::points(rules).unwrap_or_default())
             });
             let points = Arc::clone(points);
-            let columns = columns(task, &task.sweeps[sweep.index()], &points);
+            let columns = columns(task, &task.sweeps[sweep.index()], &points, with_directory);
             debug_assert!(columns.is_ok(), "a factor is a column");
             self.rows(task, plan, id, points, &columns.unwrap_or_default());
         }
@@ -386,16 +444,21 @@ impl Planner {
         id: PlannedSweepId,
         computed: SweepPoints,
     ) -> Result<Vec<ExclusionFault>, PointsFault> {
-        let PlannedSweep { sweep, outer, .. } = plan.sweep(id);
+        let PlannedSweep { sweep, outer, computed: source, files, with_directory, .. } =
+            plan.sweep(id);
         let rules = &task.sweeps[sweep.index()];
+        let computed = match own_sheet(task, plan, *source) {
+            Some(path) => computed.with_files_of_task(files, path),
+            None => computed.with_files_of_input(files),
+        };
         let points = sweep::computed_points(&rules.product, computed);
         let (points, unmatched) = points.map_err(PointsFault::Product)?;
-        let columns = columns(task, rules, &points)?;
-        for (name, text) in outer {
-            self.texts[name.index()] = Some(Arc::clone(text));
+        let columns = columns(task, rules, &points, *with_directory)?;
+        for (name, value) in outer {
+            self.bound[name.index()] = Some(value.clone());
         }
         self.rows(task, plan, id, Arc::new(points), &columns);
-        outer.iter().for_each(|(name, _)| self.texts[name.index()] = None);
+        outer.iter().for_each(|(name, _)| self.bound[name.index()] = None);
         Ok(unmatched)
     }
 
@@ -407,17 +470,17 @@ impl Planner {
         id: PlannedSweepId,
         numbers: &[u32],
     ) -> Result<(), PointsFault> {
-        let PlannedSweep { sweep, outer, .. } = plan.sweep(id);
+        let PlannedSweep { sweep, outer, with_directory, .. } = plan.sweep(id);
         let Some(rows) = plan.sweep(id).rows() else { return Ok(()) };
-        let columns = columns(task, &task.sweeps[sweep.index()], &rows.possible)?;
+        let columns = columns(task, &task.sweeps[sweep.index()], &rows.possible, *with_directory)?;
         let replicates = Some(numbers.to_vec());
         let grown =
             GrownRows { possible: Arc::clone(&rows.possible), replicates, left_out: rows.left_out };
-        for (name, text) in outer {
-            self.texts[name.index()] = Some(Arc::clone(text));
+        for (name, value) in outer {
+            self.bound[name.index()] = Some(value.clone());
         }
         self.rows_at(task, plan, id, grown, &columns);
-        outer.iter().for_each(|(name, _)| self.texts[name.index()] = None);
+        outer.iter().for_each(|(name, _)| self.bound[name.index()] = None);
         Ok(())
     }
 
@@ -488,7 +551,10 @@ impl Planner {
         for number in order(&possible, new) {
             let at = possible.at(number as usize);
             for (name, column) in columns {
-                self.texts[name.index()] = Some(Arc::clone(at.at(*column)));
+                let text = Arc::clone(at.at(*column));
+                let is_text = *column < possible.names().len();
+                let value = if is_text { BoundValue::Text } else { BoundValue::File };
+                self.bound[name.index()] = Some(value(text));
             }
             self.point = Some(point(id, number));
             nodes.iter().for_each(|node| self.plan_again(task, plan, *node));
@@ -498,7 +564,7 @@ impl Planner {
             places.push(place(&number));
         }
         self.point = outside;
-        columns.iter().for_each(|(name, _)| self.texts[name.index()] = None);
+        columns.iter().for_each(|(name, _)| self.bound[name.index()] = None);
         let sources = in_table_order(&places, &rows, width);
         let points = match has_all {
             true => Arc::clone(&possible),
@@ -560,6 +626,18 @@ impl Planner {
     }
 }
 
+/// The path of the file of the task from which points come, if they do.
+fn own_sheet<'t>(task: &'t Task, plan: &'t Plan, points: Option<Source>) -> Option<&'t TaskPath> {
+    match points {
+        Some(Source::File(file)) => Some(task.files[file.index()].path.written()),
+        Some(Source::Derived { value, .. }) => match &plan.value(value).how {
+            Derivation::File(path) => Some(path),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
 /// Whether a node of the workflow passes up the directory of a sweep.
 fn wants_directory(task: &Task, sweep: SweepId, inputs: &[Argument]) -> bool {
     task.workflow.nodes().any(|(_, node)| match node {
@@ -577,6 +655,7 @@ fn columns(
     task: &Task,
     sweep: &Sweep,
     points: &SweepPoints,
+    with_directory: bool,
 ) -> Result<Vec<(BoundId, usize)>, PointsFault> {
     if points.is_empty() {
         return Ok(Vec::new());
@@ -589,13 +668,16 @@ fn columns(
     if let Some(name) = made.find(|name| sweep.has_table && points.column(name).is_some()) {
         return Err(PointsFault::SameColumn(name.to_owned()));
     }
-    if let Some(name) = sweep.inputs.iter().find(|name| points.column(name).is_some()) {
+    if let Some(name) = sweep.inputs.iter().find(|name| points.any_column(name).is_some()) {
         return Err(PointsFault::InputColumn(name.to_string()));
+    }
+    if let Some([first, second]) = points.with_same_texts().filter(|_| with_directory) {
+        return Err(PointsFault::SameTexts([first + 1, second + 1]));
     }
     let mut columns = Vec::new();
     for name in sweep.gives() {
         let text = task.bound[name.index()].as_str();
-        let Some(column) = points.column(text) else {
+        let Some(column) = points.any_column(text) else {
             return Err(PointsFault::NoColumn(UnknownName::new(text, points.names())));
         };
         columns.push((name, column));
@@ -640,8 +722,8 @@ fn numbers(possible: &SweepPoints, replicated: &[ReplicatedPoint]) -> Vec<u32> {
 /// machine does not look like the effect of a factor. The order depends on the texts of the points only.
 fn order(points: &SweepPoints, numbers: Vec<u32>) -> Vec<u32> {
     let replicate = points.column(REPLICATE);
-    let hashes: Vec<Vec<u64>> = (0..points.names().len())
-        .map(|column| points.levels(column).iter().map(|text| hash(text)).collect())
+    let hashes: Vec<Vec<u64>> = (points.levels.iter())
+        .map(|levels| levels.iter().map(|text| hash(text)).collect())
         .collect();
     let mut order = Vec::with_capacity(numbers.len());
     for number in numbers {

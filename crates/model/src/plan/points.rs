@@ -26,8 +26,8 @@ pub struct FirstRows(HashMap<(PlannedSweepId, Vec<usize>), HashMap<Vec<u32>, u32
 
 impl Plan {
     /// The names that sweeps bind and a call depends on, with their texts at the first point at which the call occurs.
-    /// Names of outer sweeps come first, and the names of one sweep are in the order of its columns. Empty if it depends on
-    /// no point.
+    /// Names of outer sweeps come first, and the names of one sweep are in the order of its columns. If it depends on a file of a
+    /// point, all texts of the point say which one. Empty if it depends on no point.
     pub fn point<'a>(&'a self, task: &'a Task, call: CallId) -> Vec<(&'a str, &'a str)> {
         let Planned { node, point, .. } = self.call(call);
         let free = self.free.names_in(*node);
@@ -42,7 +42,8 @@ impl Plan {
                 .collect();
             let Some(rows) = planned.rows() else { continue };
             let row = rows.possible.at(row as usize);
-            let values = row.values().filter(|(name, _)| names.contains(name));
+            let has_file = names.iter().any(|name| row.file(name).is_some());
+            let values = row.values().filter(|(name, _)| has_file || names.contains(name));
             texts.extend(values.map(|(name, text)| (name, &**text)));
         }
         texts
@@ -144,7 +145,7 @@ impl Plan {
         let Some(rows) = self.sweep(sweep).rows() else { return row };
         let binds = &task.sweeps[self.sweep(sweep).sweep.index()].binds;
         let columns: Vec<usize> = (names.iter().filter(|name| binds.contains(name)))
-            .filter_map(|name| rows.possible.column(task.bound[name.index()].as_str()))
+            .filter_map(|name| rows.possible.any_column(task.bound[name.index()].as_str()))
             .collect();
         let texts = |row: &[u32]| columns.iter().map(|column| row[*column]).collect::<Vec<u32>>();
         let first_rows = known.0.entry((sweep, columns.clone())).or_insert_with(|| {

@@ -409,7 +409,7 @@ impl Condition {
                 rows.extend_from_slice(point.level_numbers());
             }
         }
-        Ok(SweepPoints { names: points.names.clone(), levels: points.levels.clone(), rows })
+        Ok(SweepPoints { rows, ..points.without_rows() })
     }
 
     /// Checks what its operators are applied to.

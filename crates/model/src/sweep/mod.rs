@@ -7,6 +7,7 @@
 
 mod condition;
 mod condition_mistake;
+mod file_columns;
 mod output_table;
 mod parameter_files;
 mod points;
@@ -24,6 +25,10 @@ use serde::{Deserialize, Serialize};
 
 pub use self::condition::Condition;
 pub use self::condition_mistake::{ConditionFault, ConditionMistake, TextOperand};
+pub use self::file_columns::{
+    FileCell, FileColumn, PlacedCell, cell_of_digest, check_path, digest_of_cell, file_cells,
+    own_path, sheet_with_cells,
+};
 pub use self::output_table::{
     CellValue, GatheredTable, JsonType, MAX_CELL, PointOutput, PointOutputs, STATUS, TableCell,
     TableFault, TableRow, cell_values, fault_of_outputs, needs_contents,
@@ -38,15 +43,15 @@ pub use self::replicates::{
     EndReason, ReplicateLook, ReplicateValue, Replicates, ReplicatesEnd, Until, read_replicates,
 };
 pub use self::rules::{
-    ALLOW_FAILED, COLUMNS, EXCLUDE, FACTORS, MAX_SWEEPS, NAMES, PRODUCT_FILES, REPLICATES,
+    ALLOW_FAILED, COLUMNS, EXCLUDE, FACTORS, FILES, MAX_SWEEPS, NAMES, PRODUCT_FILES, REPLICATES,
     RuleProblem, SHEET_SUFFIX, SWEEP_FILES, SweepFault, SweepRules, WHERE, column_problems,
     directory_problem, factor_label, factor_problems, input_problem, is_sheet, known_columns,
     read_column, read_condition, same_name_problems, table_columns, unread_problems,
 };
 pub use self::scope::{LevelName, Scope, ScopeId, Scopes};
 pub use self::sheet::{
-    MAX_COLUMNS, MAX_PROBLEMS, MAX_SHEET, SheetFault, SheetFormat, SheetProblem, read, read_levels,
-    read_list, read_rows, united,
+    FileFault, MAX_COLUMNS, MAX_PROBLEMS, MAX_SHEET, SheetFault, SheetFormat, SheetProblem, read,
+    read_levels, read_list, read_rows, united,
 };
 pub use self::table_reader::{CellTable, add_csv_line, read_cells, read_object};
 
@@ -77,6 +82,8 @@ pub struct Sweep {
     pub product: Product,
     /// The names of computed points that are bound, if they are listed.
     pub names: Option<Vec<Box<str>>>,
+    /// The columns of its points whose cells are paths of files. Their names are bound to the files.
+    pub files: Vec<FileColumn>,
     /// The names that it binds.
     pub binds: Vec<BoundId>,
     /// The other names of its points that resources of nodes in its body have.
@@ -109,6 +116,7 @@ impl Sweep {
             place,
             product,
             names: None,
+            files: Vec::new(),
             binds: Vec::new(),
             asked: Vec::new(),
             inputs: Vec::new(),
@@ -136,11 +144,16 @@ impl Sweep {
     }
 
     /// Everything but the place, the label, the spelling of the columns, and the facts that follow from the body.
-    fn identity(&self) -> (&Product, [&[BoundId]; 2], &[TableColumn], [bool; 2]) {
+    fn identity(&self) -> SweepIdentity<'_> {
         let names = [&*self.binds, &*self.asked];
-        (&self.product, names, &self.columns, [self.allow_failed, self.has_table])
+        let flags = [self.allow_failed, self.has_table];
+        (&self.product, names, &self.files, &self.columns, flags)
     }
 }
+
+/// What tells sweeps apart.
+type SweepIdentity<'a> =
+    (&'a Product, [&'a [BoundId]; 2], &'a [FileColumn], &'a [TableColumn], [bool; 2]);
 
 /// Factors, and the points that they make.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

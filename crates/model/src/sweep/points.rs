@@ -9,6 +9,7 @@ use std::cmp::Ordering;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
+use std::mem;
 use std::sync::Arc;
 
 use crate::name::file_name;
@@ -18,10 +19,15 @@ use serde::{Deserialize, Serialize, Serializer};
 ///
 /// The texts of a column are kept once, as its levels, in the order in which they appear. A point is a row of
 /// their numbers: a million points of five columns take 20 MB, beside the texts. There is at least one column if there is a point.
+///
+/// Columns of [files](super::FileCell) come behind the others, and [`names`](Self::names) and [`values`](SweepPoint::values) leave them
+/// out: no path, title, condition or table has them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SweepPoints {
     pub(crate) names: Vec<String>,
-    /// The texts of each column.
+    /// The names of the columns of files.
+    pub(crate) files: Vec<String>,
+    /// The texts of each column; those of a column of files are [cells](super::FileCell).
     pub(crate) levels: Vec<Vec<Arc<str>>>,
     /// The numbers of all levels, point by point.
     pub(crate) rows: Vec<u32>,
@@ -71,6 +77,51 @@ impl SweepPoints {
         self.names.iter().position(|it| it == name)
     }
 
+    /// The number of a column, also of one of files.
+    pub fn any_column(&self, name: &str) -> Option<usize> {
+        self.names.iter().chain(&self.files).position(|it| it == name)
+    }
+
+    /// The names of the columns of files.
+    pub fn files(&self) -> &[String] {
+        &self.files
+    }
+
+    /// The same points, in which some columns are files. `cell` returns the cell of a text of such a column.
+    pub(crate) fn with_files(
+        mut self,
+        is_file: impl Fn(&str) -> bool,
+        cell: impl Fn(&str, &str) -> Arc<str>,
+    ) -> Self {
+        let (files, texts): (Vec<usize>, Vec<usize>) =
+            (0..self.names.len()).partition(|at| is_file(&self.names[*at]));
+        if files.is_empty() {
+            return self;
+        }
+        let order = [texts, files.clone()].concat();
+        for at in &files {
+            let name = &self.names[*at];
+            self.levels[*at].iter_mut().for_each(|level| *level = cell(name, level));
+        }
+        let rows = self.rows().flat_map(|row| order.iter().map(|at| row[*at])).collect();
+        let mut names: Vec<String> = order.iter().map(|at| self.names[*at].clone()).collect();
+        let levels = order.iter().map(|at| mem::take(&mut self.levels[*at])).collect();
+        let files = names.split_off(names.len() - files.len());
+        Self { names, files, levels, rows }
+    }
+
+    /// Two points with the same texts, which differ in files only, if there are some.
+    pub(crate) fn with_same_texts(&self) -> Option<[usize; 2]> {
+        if self.files.is_empty() {
+            return None;
+        }
+        let mut first = HashMap::with_capacity(self.len());
+        self.rows().enumerate().find_map(|(number, row)| {
+            let before = *first.entry(&row[..self.names.len()]).or_insert(number);
+            (before != number).then_some([before, number])
+        })
+    }
+
     /// The points in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = SweepPoint<'_>> {
         self.rows().map(|row| SweepPoint { points: self, row })
@@ -93,13 +144,20 @@ impl SweepPoints {
     /// Returns the points whose level numbers a function accepts, in the same order.
     pub(crate) fn filtered(&self, is_wanted: impl Fn(&[u32]) -> bool) -> Self {
         let rows = self.rows().filter(|row| is_wanted(row)).flatten().copied().collect();
-        Self { names: self.names.clone(), levels: self.levels.clone(), rows }
+        Self { rows, ..self.without_rows() }
     }
 
     /// Returns the points with these numbers.
     pub(crate) fn chosen(&self, numbers: &[u32]) -> Self {
         let rows = numbers.iter().flat_map(|number| self.row(*number as usize)).copied().collect();
-        Self { names: self.names.clone(), levels: self.levels.clone(), rows }
+        Self { rows, ..self.without_rows() }
+    }
+
+    /// The columns, without any point.
+    pub(super) fn without_rows(&self) -> Self {
+        let Self { names, files, levels, .. } = self;
+        let (names, files, levels) = (names.clone(), files.clone(), levels.clone());
+        Self { names, files, levels, rows: Vec::new() }
     }
 
     /// Returns the points with some of their columns: each once, in the order in which they appear.
@@ -115,7 +173,7 @@ impl SweepPoints {
         }
         let names = columns.iter().map(|at| self.names[*at].clone()).collect();
         let levels = columns.iter().map(|at| self.levels[*at].clone()).collect();
-        Self { names, levels, rows }
+        Self { names, files: Vec::new(), levels, rows }
     }
 
     /// Writes each point as a JSON object in a line, without white space.
@@ -146,7 +204,7 @@ impl SweepPoints {
 
     /// The length of a row, or one without columns.
     fn width(&self) -> usize {
-        self.names.len().max(1)
+        self.levels.len().max(1)
     }
 }
 
@@ -156,6 +214,12 @@ pub(crate) fn separators() -> impl Iterator<Item = &'static [u8]> {
 }
 
 impl<'a> SweepPoint<'a> {
+    /// The cell of a column of files.
+    pub fn file(&self, name: &str) -> Option<&'a Arc<str>> {
+        let at = self.points.files.iter().position(|it| it == name)?;
+        Some(self.at(self.points.names.len() + at))
+    }
+
     /// The text of a column.
     pub fn value(&self, name: &str) -> Option<&'a Arc<str>> {
         self.points.column(name).map(|column| self.at(column))
@@ -248,7 +312,7 @@ fn alike(column: &str, texts: &[Arc<str>]) -> Vec<Lookalike> {
                     Look::Words(_) => Likeness::Words,
                 };
                 let (first, is_reported) = before.get_mut();
-                if !std::mem::replace(is_reported, true) {
+                if !mem::replace(is_reported, true) {
                     let (first, second) = (Arc::clone(first), Arc::clone(text));
                     let column = column.to_owned();
                     pairs.push(Lookalike { column, first, second, likeness });

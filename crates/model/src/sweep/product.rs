@@ -97,7 +97,7 @@ pub fn product(
         if factor.is_empty() {
             faults.push(FactorFault::NoLevels { factor: number });
         }
-        for name in factor.names() {
+        for name in factor.names().iter().chain(factor.files()) {
             let first = *seen.entry(name).or_insert(number);
             if first != number {
                 let name = name.clone();
@@ -114,6 +114,7 @@ pub fn product(
 fn replicate_factor(count: u32) -> SweepPoints {
     SweepPoints {
         names: vec![REPLICATE.to_owned()],
+        files: Vec::new(),
         levels: vec![(1..=count).map(|number| Arc::from(number.to_string())).collect()],
         rows: (0..count).collect(),
     }
@@ -121,21 +122,29 @@ fn replicate_factor(count: u32) -> SweepPoints {
 
 /// The product of factors whose names differ; `size` is the number of its points.
 fn multiplied(factors: Vec<SweepPoints>, size: usize) -> SweepPoints {
-    let width = factors.iter().map(|factor| factor.names().len()).sum::<usize>();
-    let mut rows = Vec::with_capacity(size * width);
+    let width = factors.iter().map(|factor| factor.levels.len()).sum::<usize>();
+    let (mut rows, mut files) = (Vec::with_capacity(size * width), Vec::new());
     for number in 0..size {
         // The number of points that follow each other with the same row of a factor.
         let mut stride = size;
         for factor in &factors {
             stride /= factor.len();
-            rows.extend_from_slice(factor.row(number / stride % factor.len()));
+            let row = factor.row(number / stride % factor.len());
+            let (texts, of_files) = row.split_at(factor.names.len());
+            rows.extend_from_slice(texts);
+            files.extend_from_slice(of_files);
         }
+        rows.append(&mut files);
     }
     let mut product = SweepPoints { rows, ..SweepPoints::default() };
-    for factor in factors {
+    let mut levels = Vec::new();
+    for mut factor in factors {
+        levels.extend(factor.levels.split_off(factor.names.len()));
         product.names.extend(factor.names);
+        product.files.extend(factor.files);
         product.levels.extend(factor.levels);
     }
+    product.levels.append(&mut levels);
     product
 }
 
@@ -145,7 +154,8 @@ impl SweepPoints {
         let replicate = self.column(REPLICATE);
         let (mut groups, mut before): (Vec<Range<usize>>, _) = (Vec::new(), None);
         for (number, row) in self.rows().enumerate() {
-            let point = &row[..replicate.unwrap_or(row.len())];
+            let at = replicate.unwrap_or(row.len());
+            let point = (&row[..at], row.get(at + 1..));
             match groups.last_mut().filter(|_| before == Some(point)) {
                 Some(group) => group.end += 1,
                 None => groups.push(number..number + 1),

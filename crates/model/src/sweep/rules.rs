@@ -6,10 +6,12 @@ use std::collections::HashSet;
 use std::num::NonZeroU32;
 
 use super::output_table::STATUS;
+use super::points::SweepPoints;
 use super::product::{ExclusionFault, FactorFault, ProductFault, REPLICATE, points};
 use super::sheet::SheetProblem;
 use super::{
-    Better, ColumnMeasure, ColumnShape, Condition, Product, Sweep, TableColumn, WrittenColumn,
+    Better, ColumnMeasure, ColumnShape, Condition, FileColumn, Product, Sweep, TableColumn,
+    WrittenColumn,
 };
 use crate::exit::Explain;
 use crate::name::stem;
@@ -31,6 +33,9 @@ pub const REPLICATES: &str = "replicates";
 /// The names of computed points that are bound.
 pub const NAMES: &str = "names";
 
+/// The columns of computed points whose cells are paths of files.
+pub const FILES: &str = "files";
+
 /// The columns of the table.
 pub const COLUMNS: &str = "columns";
 
@@ -41,7 +46,7 @@ pub const ALLOW_FAILED: &str = "allow-failed";
 pub const PRODUCT_FILES: [&str; 4] = [FACTORS, EXCLUDE, WHERE, REPLICATES];
 
 /// The files that only a sweep has.
-pub const SWEEP_FILES: [&str; 3] = [NAMES, COLUMNS, ALLOW_FAILED];
+pub const SWEEP_FILES: [&str; 4] = [NAMES, FILES, COLUMNS, ALLOW_FAILED];
 
 /// The rules of a node as its files say them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,6 +55,8 @@ pub struct SweepRules {
     pub product: Product,
     /// The names of computed points that are bound.
     pub names: Option<Vec<Box<str>>>,
+    /// The columns of computed points whose cells are paths of files.
+    pub files: Vec<FileColumn>,
     /// The columns of the table, if they are written.
     pub columns: Option<Vec<WrittenColumn>>,
     /// Whether failed points become rows.
@@ -168,6 +175,7 @@ impl From<&Sweep> for SweepRules {
         Self {
             product: sweep.product.clone(),
             names: sweep.names.clone(),
+            files: sweep.files.clone(),
             columns: sweep.written.clone(),
             allow_failed: sweep.allow_failed,
         }
@@ -182,9 +190,47 @@ impl SweepRules {
             factor.points.names().iter().map(move |name| (name.clone(), path.clone()))
         });
         let names = self.names.iter().flatten().map(|name| (name.to_string(), NAMES.to_owned()));
+        let files = self.files.iter().map(|it| (it.name.to_string(), FILES.to_owned()));
         let replicates = self.product.replicates.as_ref();
         let replicate = replicates.map(|_| (REPLICATE.to_owned(), REPLICATES.to_owned()));
-        factors.chain(names).chain(replicate)
+        factors.chain(names).chain(files).chain(replicate)
+    }
+
+    /// The problems of names that are listed twice.
+    pub(super) fn same_names(&self) -> Vec<RuleProblem> {
+        let is_factor = |name: &str| {
+            self.product.factors.iter().any(|factor| factor.points.column(name).is_some())
+        };
+        let listed = |names: Vec<&Box<str>>, file: &str| {
+            let placed = (1..).zip(names).map(|(line, name)| (file.to_owned(), line, name.clone()));
+            placed.collect::<Vec<_>>()
+        };
+        let names = listed(self.names.iter().flatten().collect(), NAMES);
+        let files = listed(self.files.iter().map(|it| &it.name).collect(), FILES);
+        let mut seen = HashSet::new();
+        let all = names.into_iter().chain(files);
+        all.filter(|(.., name)| is_factor(name) || !seen.insert(name.clone()))
+            .map(|(file, line, name)| {
+                let fault = SweepFault::SameName(name.into());
+                RuleProblem { file, line, fault }
+            })
+            .collect()
+    }
+
+    /// The problems of conditions and exclusions that read the text of a file.
+    pub(super) fn files_as_texts(&self) -> Vec<RuleProblem> {
+        let Product { exclude, condition, .. } = &self.product;
+        let condition = condition.iter().flat_map(Condition::names).map(|name| (WHERE, name));
+        let excluded = exclude.iter().flat_map(SweepPoints::names).map(|name| (EXCLUDE, &**name));
+        let text = self.named().find(|(_, file)| file != FILES && file != REPLICATES);
+        let text = text.map(|(name, _)| name);
+        let is_file = |name: &str| self.files.iter().any(|it| *it.name == *name);
+        let read = condition.chain(excluded).filter(|(_, name)| is_file(name));
+        read.map(|(file, name)| {
+            let fault = SweepFault::FileAsText { name: name.to_owned(), text: text.clone() };
+            RuleProblem { file: file.to_owned(), line: 1, fault }
+        })
+        .collect()
     }
 
     /// The problems of a node `points`.
@@ -271,6 +317,9 @@ pub fn unread_problems<'a>(
     for name in rules.names.iter().flatten().filter(|name| !is_free(name) && !is_asked(name)) {
         unread(NAMES.to_owned(), vec![name.to_string()]);
     }
+    for FileColumn { name, .. } in rules.files.iter().filter(|it| !is_free(&it.name)) {
+        unread(FILES.to_owned(), vec![name.to_string()]);
+    }
     let factors = &rules.product.factors;
     let is_factor = |name: &str| {
         name == REPLICATE || factors.iter().any(|factor| factor.points.column(name).is_some())
@@ -345,7 +394,7 @@ fn resolve(column: &WrittenColumn, names: &[String]) -> Result<TableColumn, Slic
 /// Returns the names of the columns that the table of a sweep certainly has. The columns of the table, as far as they are
 /// known.
 pub fn known_columns(rules: &SweepRules, columns: &[TableColumn]) -> Vec<String> {
-    let of_points = rules.named().map(|(name, _)| name);
+    let of_points = rules.named().filter(|(_, file)| file != FILES).map(|(name, _)| name);
     let of_outputs = columns.iter().filter_map(|column| match &column.shape {
         ColumnShape::One(name) => Some(name.to_string()),
         ColumnShape::Fields | ColumnShape::Rows => None,
@@ -370,7 +419,8 @@ pub fn column_problems(
     width: Option<usize>,
     nested: impl Fn(u8) -> Vec<String>,
 ) -> Vec<RuleProblem> {
-    let mut seen: HashSet<String> = rules.named().map(|(name, _)| name).collect();
+    let named = rules.named().filter(|(_, file)| file != FILES);
+    let mut seen: HashSet<String> = named.map(|(name, _)| name).collect();
     if rules.allow_failed {
         seen.insert(STATUS.to_owned());
     }
@@ -510,6 +560,28 @@ pub enum SweepFault {
     #[error("names are listed only of points that are computed")]
     #[hint("remove the file names: the factors are bound")]
     Names,
+    /// Only computed points have columns of files.
+    #[error("files are listed only of points that a sheet has")]
+    #[hint("give the sweep a sheet, an input or a file of the task; or remove the file files")]
+    Files,
+    /// The points with columns of files are no sheet of the user or of the task.
+    #[error("the points have columns of files, and are neither an input nor a file of the task")]
+    #[hint(
+        "make the sheet an input of the task, or a file of it: what a call prints cannot say where files are"
+    )]
+    FilesOfResult,
+    /// The text of a name is read, which is bound to a file.
+    #[error("{name:?} is a file of each point, and has no text")]
+    #[hint("use a column of texts{}", text.as_ref().map(|it| format!(", such as {it}")).unwrap_or_default())]
+    FileAsText {
+        name: String,
+        /// A name with a text.
+        text: Option<String>,
+    },
+    /// Another sweep over the same sheet reads the files of a column.
+    #[error("{0:?} is a column of files of another sweep over the same sheet, so it has no text")]
+    #[hint("list it as files in this sweep, too")]
+    FilesElsewhere(String),
     /// It is not clear which sweep binds the free names.
     #[error(
         "two sweeps with computed points are nested, and it is not clear which one binds a name"

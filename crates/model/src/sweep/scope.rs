@@ -10,7 +10,9 @@ use std::collections::HashMap;
 
 use super::points::SweepPoints;
 use super::product::{FactorFault, ProductFault, REPLICATE, points, product};
-use super::rules::{MAX_SWEEPS, NAMES, RuleProblem, SweepFault, SweepRules, product_problems};
+use super::rules::{
+    FILES, MAX_SWEEPS, NAMES, RuleProblem, SweepFault, SweepRules, product_problems,
+};
 use super::{BoundId, Product};
 use crate::name::{ComputationName, InputName, NameError};
 use crate::template::Template;
@@ -20,6 +22,8 @@ use crate::template::Template;
 pub struct Scope {
     /// The names that sweeps around it bind, sorted.
     pub bound: Vec<BoundId>,
+    /// Those that are bound to files, and so have no text. Sorted.
+    files: Vec<BoundId>,
     /// It is in the body of a sweep that binds every name that is free in it.
     pub is_open: bool,
     /// The number of sweeps around it.
@@ -105,6 +109,20 @@ impl Scopes {
         input.or_else(|| Some(inputs.len() + self.find(scope, name)?.index()))
     }
 
+    /// Returns the fault of a value, an amount or a name of a computation in a scope that has one of these names in braces, and a sweep binds that
+    /// to a file.
+    pub fn file_fault<'n>(
+        &self,
+        scope: ScopeId,
+        names: impl Iterator<Item = &'n str>,
+    ) -> Option<SweepFault> {
+        let Scope { bound, files, .. } = self.get(scope);
+        let is_file = |name: &&str| files.iter().any(|id| self.text(*id) == *name);
+        let name = names.into_iter().find(is_file)?.to_owned();
+        let text = bound.iter().find(|id| !files.contains(id)).map(|id| self.text(*id).to_owned());
+        Some(SweepFault::FileAsText { name, text })
+    }
+
     /// The names that are bound in a scope.
     pub fn names(&self, scope: ScopeId) -> impl Iterator<Item = String> {
         self.get(scope).bound.iter().map(|id| self.text(*id).to_owned())
@@ -132,7 +150,7 @@ impl Scopes {
         is_computed: bool,
         inputs: &[InputName],
     ) -> Result<ScopeId, Vec<RuleProblem>> {
-        let Scope { mut bound, is_open, depth, mut products } = self.get(scope).clone();
+        let Scope { mut bound, mut files, is_open, depth, mut products } = self.get(scope).clone();
         let opens = is_computed && rules.names.is_none();
         let has_factors = !rules.product.factors.is_empty();
         let wrong = match () {
@@ -141,6 +159,7 @@ impl Scopes {
                 Some(("", SweepFault::NoPoints))
             }
             () if !is_computed && rules.names.is_some() => Some((NAMES, SweepFault::Names)),
+            () if !is_computed && !rules.files.is_empty() => Some((FILES, SweepFault::Files)),
             () if opens && is_open => Some(("", SweepFault::Ambiguous)),
             () => None,
         };
@@ -154,29 +173,27 @@ impl Scopes {
         if !problems.is_empty() {
             return Err(problems);
         }
-        let names: Vec<&str> = rules.names.iter().flatten().map(|name| &**name).collect();
-        let is_factor = |name: &str| {
-            rules.product.factors.iter().any(|factor| factor.points.column(name).is_some())
-        };
-        let twice = names.iter().enumerate();
-        for (at, name) in twice.filter(|(at, name)| names[..*at].contains(name) || is_factor(name))
-        {
-            let fault = SweepFault::SameName((*name).to_owned());
-            problems.push(RuleProblem { file: NAMES.to_owned(), line: at + 1, fault });
-        }
+        problems.extend(rules.same_names());
+        problems.extend(rules.files_as_texts());
         for (name, file) in rules.named() {
             match self.bind(scope, &name, inputs) {
-                Ok(name) => bound.push(name),
+                Ok(name) => {
+                    bound.push(name);
+                    files.extend((file == FILES).then_some(name));
+                }
                 Err(fault) => problems.push(RuleProblem::new(file, fault)),
             }
         }
-        bound.sort_unstable();
-        bound.dedup();
+        for names in [&mut bound, &mut files] {
+            names.sort_unstable();
+            names.dedup();
+        }
         if !problems.is_empty() {
             return Err(problems);
         }
         products.extend(is_known.then(|| self.product(&product)));
-        Ok(self.enter(Scope { bound, is_open: is_open || opens, depth: depth + 1, products }))
+        let scope = Scope { bound, files, is_open: is_open || opens, depth: depth + 1, products };
+        Ok(self.enter(scope))
     }
 
     /// Returns the number of a product.

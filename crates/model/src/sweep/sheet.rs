@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 use super::points::SweepPoints;
 use crate::exit::Explain;
 use crate::humanize::counted;
+use crate::suggest::UnknownName;
 use crate::template::{self, NoText};
 use crate::text_file::{self, TextError};
 
@@ -55,6 +56,14 @@ impl SheetFormat {
 /// Fails with all problems up to [`MAX_PROBLEMS`], in the order of their lines. If there are more,
 /// [`SheetFault::More`] follows.
 pub fn read(format: SheetFormat, contents: &[u8]) -> Result<SweepPoints, Vec<SheetProblem>> {
+    read_placed(format, contents).map(|(points, _)| points)
+}
+
+/// Does the same, and returns the lines in which the points stand, counted from one.
+pub(super) fn read_placed(
+    format: SheetFormat,
+    contents: &[u8],
+) -> Result<(SweepPoints, Vec<u32>), Vec<SheetProblem>> {
     if contents.len() > MAX_SHEET {
         return Err(vec![SheetProblem { line: None, column: None, fault: SheetFault::TooLarge }]);
     }
@@ -66,7 +75,8 @@ pub fn read(format: SheetFormat, contents: &[u8]) -> Result<SweepPoints, Vec<She
         SheetFormat::Csv => reader.records(contents, b','),
         SheetFormat::JsonArray => reader.problem(0, None, SheetFault::Array),
     }
-    reader.finish()
+    let lines = mem::take(&mut reader.lines);
+    reader.finish(&lines).map(|points| (points, lines))
 }
 
 /// Reads the levels of a factor, one a line, as points of one column.
@@ -76,7 +86,7 @@ pub fn read_levels(name: &str, contents: &[u8]) -> Result<SweepPoints, Vec<Sheet
     let mut reader = SheetReader::default();
     if contents.len() > MAX_SHEET {
         reader.problem(0, None, SheetFault::TooLarge);
-        return reader.finish();
+        return reader.end();
     }
     match text_file::lines(contents) {
         Ok(lines) => reader.list(name, &lines),
@@ -88,14 +98,14 @@ pub fn read_levels(name: &str, contents: &[u8]) -> Result<SweepPoints, Vec<Sheet
             }
         }
     }
-    reader.finish()
+    reader.end()
 }
 
 /// Reads levels of a factor that are lines of a list already.
 pub fn read_list(name: &str, lines: &[&str]) -> Result<SweepPoints, Vec<SheetProblem>> {
     let mut reader = SheetReader::default();
     reader.list(name, lines);
-    reader.finish()
+    reader.end()
 }
 
 /// Reads the points of rows that TSV could have; the first one is the header.
@@ -110,7 +120,7 @@ pub fn read_rows(rows: &[Vec<&str>]) -> Result<SweepPoints, Vec<SheetProblem>> {
             }
         }
     }
-    reader.finish()
+    reader.end()
 }
 
 /// The sheet without its byte order mark and the newlines at its end.
@@ -315,21 +325,27 @@ impl SheetReader {
         self.problems.push(SheetProblem { line: (line > 0).then_some(line), column, fault });
     }
 
-    fn finish(mut self) -> Result<SweepPoints, Vec<SheetProblem>> {
-        self.find_same_rows();
+    fn end(mut self) -> Result<SweepPoints, Vec<SheetProblem>> {
+        let lines = mem::take(&mut self.lines);
+        self.finish(&lines)
+    }
+
+    /// The points, whose rows stand in these lines.
+    fn finish(mut self, lines: &[u32]) -> Result<SweepPoints, Vec<SheetProblem>> {
+        self.find_same_rows(lines);
         if !self.problems.is_empty() {
             self.problems.sort_by_key(|it| (it.fault == SheetFault::More, it.line));
             return Err(self.problems);
         }
         let levels = self.columns.into_iter().map(Interner::into_levels).collect();
-        Ok(SweepPoints { names: self.names, levels, rows: self.rows })
+        Ok(SweepPoints { names: self.names, files: Vec::new(), levels, rows: self.rows })
     }
 
-    fn find_same_rows(&mut self) {
+    fn find_same_rows(&mut self, lines: &[u32]) {
         let rows = self.rows.chunks_exact(self.names.len().max(1));
-        let mut first = HashMap::with_capacity(self.lines.len());
+        let mut first = HashMap::with_capacity(lines.len());
         let mut same = Vec::new();
-        for (row, line) in rows.zip(&self.lines) {
+        for (row, line) in rows.zip(lines) {
             let before = *first.entry(row).or_insert(*line);
             if before != *line && same.len() <= MAX_PROBLEMS {
                 same.push((*line as usize, before as usize));
@@ -463,10 +479,49 @@ pub enum SheetFault {
     #[error("the row repeats line {0}")]
     #[hint("remove one of them; replicates repeat points")]
     SameRow(usize),
+    /// There is no column with the files that a sweep binds.
+    #[error("the sheet has no column {0}, which :files names")]
+    #[hint(Some(_0.suggestion("columns")))]
+    NoFileColumn(UnknownName),
+    /// A cell that should be a path is a URL.
+    #[error("{0} is a URL, and not the path of a file")]
+    #[hint("fetch it first, and write the path of the file")]
+    Url(String),
+    /// The file of a cell cannot be used.
+    #[error(transparent)]
+    #[hint(_0.hint())]
+    File(Box<FileFault>),
+    /// A cell is the digest of a file that the storage does not have.
+    #[error("the storage does not have the file of {0}")]
+    #[hint("give the sheet with paths, or pull the results that were made from it")]
+    NoContents(String),
+    /// A path in a sheet of the task leads out of the task.
+    #[error("{0} is not the path of a file of the task")]
+    #[hint(
+        "write a path in the directory of the task, relative to the sheet; or make the sheet an input of the task"
+    )]
+    OutsideTask(String),
     /// The sheet was not read further.
     #[error("there are more than {MAX_PROBLEMS} problems: the rest was not read")]
     #[hint("correct those that are listed first")]
     More,
+}
+
+/// The reason why the file of a cell cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
+#[error("{path:?}: {reason}")]
+#[hint(hint.clone())]
+pub struct FileFault {
+    /// The cell.
+    pub path: String,
+    pub reason: String,
+    pub hint: Option<String>,
+}
+
+impl From<FileFault> for SheetFault {
+    fn from(fault: FileFault) -> Self {
+        Self::File(Box::new(fault))
+    }
 }
 
 /// What to try if the text of a cell cannot be used: this, unless it is not text.
@@ -505,7 +560,7 @@ pub fn united(first: &SweepPoints, second: &SweepPoints) -> Option<SweepPoints> 
         }
     }
     let levels = columns.into_iter().map(Interner::into_levels).collect();
-    Some(SweepPoints { names: names.to_vec(), levels, rows })
+    Some(SweepPoints { names: names.to_vec(), files: Vec::new(), levels, rows })
 }
 
 /// The levels of a column that is being read.

@@ -13,7 +13,7 @@ pub use self::workflow::{
     Workflow,
 };
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::convert::Infallible;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ use crate::digest::{DIRTY, ObjectId, shown_version};
 use crate::name::{ComputationName, InputName, NameError, TaskName, TaskPath, TreeName};
 use crate::resources::{ResourceLine, ResourceLines};
 use crate::slice::Slice;
-use crate::sweep::{BoundId, Product, Sweep};
+use crate::sweep::{BoundId, FileColumn, Product, Sweep};
 use crate::template::Template;
 
 /// A whole program: a workflow and the inputs that all of it may read.
@@ -121,6 +121,23 @@ impl Task {
                 self.made(node)[usize::from(number)].trim_end_matches('/').to_owned()
             })
             .collect()
+    }
+
+    /// The nodes that are sheets with columns of files, and these columns. All sweeps over a sheet have the same ones.
+    pub fn sheets_of_files(&self) -> HashMap<NodeId, Vec<FileColumn>> {
+        let mut sheets = HashMap::<_, Vec<FileColumn>>::new();
+        for (_, node) in self.workflow.nodes() {
+            let Node::Sweep { sweep, inputs, .. } = node else { continue };
+            let [_, sheet] = &inputs[..] else { continue };
+            for column in &self.sweeps[sweep.index()].files {
+                let known = sheets.entry(sheet.node).or_default();
+                match known.iter_mut().find(|it| it.name == column.name) {
+                    Some(known) => known.words_for_none.extend(column.words_for_none.clone()),
+                    None => known.push(column.clone()),
+                }
+            }
+        }
+        sheets
     }
 
     /// Returns the inputs whose texts values or resources of nodes depend on, as often as they do.

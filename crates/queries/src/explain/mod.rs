@@ -511,9 +511,13 @@ impl Comparison<'_> {
         let Derived { how, from } = plan.value(value);
         match (how, from) {
             (Derivation::Text { is_of_point, .. }, _) => *is_of_point,
-            (Derivation::File(_) | Derivation::Literal(_) | Derivation::Tree(_, Some(_)), _) => {
-                true
-            }
+            (
+                Derivation::File(_)
+                | Derivation::Literal(_)
+                | Derivation::Contents(_)
+                | Derivation::Tree(_, Some(_)),
+                _,
+            ) => true,
             (Derivation::Tree(..), Some(Source::Output { call, .. })) => {
                 plan.call(*call).point.is_some()
             }

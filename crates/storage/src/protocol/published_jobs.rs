@@ -122,22 +122,28 @@ impl<'a> Jobs<'a> {
         task: TaskVersion<'_>,
         inputs: &[InputSource],
     ) -> Result<Option<Vec<Digest>>> {
-        if self.storage.unrecorded == Unrecorded::Refuse {
-            // The record of a job does not say which calls were adopted.
-            return Ok(None);
-        }
-        let mut any = false;
-        for directory in task.directories() {
-            let records = self.storage.path(&format!("{directory}/{RECORDS}"));
-            any |= self.storage.root.disk.exists(&records)?;
-        }
-        if !any {
+        if !self.has_any(task)? {
             return Ok(None);
         }
         let files: Vec<PathBuf> = InputSource::files(inputs.iter()).collect();
         self.storage
             .hasher
             .look_together(&files, || inputs.iter().map(|input| self.input(input)).collect())
+    }
+
+    /// Whether the task may have a usable job at this commit, whatever its inputs are.
+    pub fn has_any(&self, task: TaskVersion<'_>) -> Result<bool> {
+        if self.storage.unrecorded == Unrecorded::Refuse {
+            // The record of a job does not say which calls were adopted.
+            return Ok(false);
+        }
+        for directory in task.directories() {
+            let records = self.storage.path(&format!("{directory}/{RECORDS}"));
+            if self.storage.root.disk.exists(&records)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Returns the digest of an input, unless it can be read only once.

@@ -14,12 +14,13 @@ use ce_model::task::{
     Builder, ComputationId, FreeNames, InputId, NamedComputation, Node, NodeId, TaskParts,
     TaskResources,
 };
-use ce_model::template::Template;
+use ce_model::template::{self, Template};
 
 use super::computations::{Library, SharedLines, WrittenLine, parse_resources};
 use super::nearest;
 use super::problems::{LoadFault, Problems, ResourceFault};
 use super::source::TaskSource;
+use super::sweep::SheetUse;
 use super::values::{TaskFiles, TaskTrees};
 use super::written::{NodePlace, WrittenWorkflow};
 
@@ -39,6 +40,8 @@ pub(super) struct NodeMaker<'a, 'b, S: TaskSource> {
     pub(super) sweeps: Vec<Sweep>,
     /// The inputs of each of these: sweeps of the same rules and inputs are one, regardless of their labels.
     pub(super) sweep_inputs: Vec<Vec<NodeId>>,
+    /// The sheets that sweeps have as points.
+    pub(super) sheets: Vec<SheetUse<'a>>,
     /// The lines of `resources` that are for several nodes.
     pub(super) shared: SharedLines,
     pub(super) resources: TaskResources,
@@ -85,6 +88,7 @@ impl<'a, 'b, S: TaskSource> NodeMaker<'a, 'b, S> {
             scopes: Scopes::default(),
             sweeps: Vec::new(),
             sweep_inputs: Vec::new(),
+            sheets: Vec::new(),
             shared,
             resources: TaskResources::default(),
         }
@@ -245,6 +249,9 @@ impl<'a, S: TaskSource> NodeMaker<'a, '_, S> {
             return Ok(Some(written.into()));
         }
         let Some(inputs) = self.inputs else { return Ok(None) };
+        if let Some(fault) = self.scopes.file_fault(scope, template::names_in(value)) {
+            return Err(fault.into());
+        }
         let number = |name: &str| self.scopes.number(scope, inputs, name);
         Ok(Some(Template::new(written, number, &place.shown())))
     }
@@ -392,6 +399,9 @@ impl<'a, S: TaskSource> NodeMaker<'a, '_, S> {
     ) -> Result<Option<ResourceLine>, ResourceFault> {
         let Some(inputs) = self.inputs else { return Ok(None) };
         let WrittenLine { resource, amount, path, line } = written.clone();
+        if let Some(fault) = self.scopes.file_fault(scope, template::names_in(&amount)) {
+            return Err(ResourceFault::File(Box::new(fault)));
+        }
         let amount = Template::new(amount, |name| self.scopes.number(scope, inputs, name), place);
         if let Some(name) = amount.unknown().next() {
             let names = inputs.iter().map(ToString::to_string).chain(self.scopes.names(scope));

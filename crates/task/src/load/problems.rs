@@ -614,6 +614,10 @@ pub enum ResourceFault {
     #[error("the line has no amount")]
     #[hint("write a line such as {}", _0.example())]
     NoAmount(Resource),
+    /// The amount is to be the text of a file.
+    #[error(transparent)]
+    #[hint(_0.hint())]
+    File(Box<SweepFault>),
     /// The line has an amount that cannot be parsed.
     #[error(transparent)]
     #[hint(_0.hint())]

@@ -4,7 +4,8 @@ use std::collections::{BTreeSet, HashSet};
 
 use ce_model::resources::ResourceLines;
 use ce_model::sweep::{
-    self, BoundId, DIRECTORY, EXCLUDE, FACTORS, Product, RuleProblem, ScopeId, Sweep, SweepRules,
+    self, BoundId, DIRECTORY, EXCLUDE, FACTORS, FILES, FileColumn, Product, RuleProblem, ScopeId,
+    Sweep, SweepFault, SweepRules,
 };
 use ce_model::task::{Argument, Node, NodeId, SweepId, TaskParts, origins};
 
@@ -12,6 +13,23 @@ use super::nodes::{NodeMaker, OpenNode};
 use super::problems::WarningKind;
 use super::source::TaskSource;
 use super::written::NodePlace;
+
+/// A sheet as a sweep reads it.
+pub(super) struct SheetUse<'a> {
+    sheet: NodeId,
+    place: NodePlace<'a>,
+    /// The names that are bound to texts.
+    texts: Vec<String>,
+    files: Vec<FileColumn>,
+}
+
+impl SheetUse<'_> {
+    /// A column of the same sheet that is bound to texts here, and to files there.
+    fn text_of_file(&self, other: &Self) -> Option<&String> {
+        let is_file = |name: &&String| other.files.iter().any(|it| *it.name == ***name);
+        self.texts.iter().find(is_file).filter(|_| self.sheet == other.sheet)
+    }
+}
 
 impl<'a, S: TaskSource> NodeMaker<'a, '_, S> {
     /// Makes a node `points`.
@@ -91,7 +109,16 @@ impl<'a, S: TaskSource> NodeMaker<'a, '_, S> {
         // An input that has a problem is missing.
         (inputs.len() == written).then_some(())?;
         let body = body?;
+        let is_sheet =
+            points.is_none_or(|points| self.builder[points.node].may_be_sheet_of_files());
+        if !rules.files.is_empty() && !is_sheet {
+            self.problem(place, FILES, 0, SweepFault::FilesOfResult);
+            return None;
+        }
         let (binds, asked) = self.binds(open, rules, body, points.is_some())?;
+        if let Some(points) = points {
+            self.use_sheet(points.node, place, rules, &binds);
+        }
         let names = self.passed_names(body.node);
         let has_directory = open.slice.as_ref().is_some_and(|slice| slice.has(DIRECTORY));
         let problem = sweep::directory_problem(&names).filter(|_| has_directory);
@@ -119,6 +146,7 @@ impl<'a, S: TaskSource> NodeMaker<'a, '_, S> {
         self.are_right(place, problems).then_some(())?;
         let sweep = Sweep {
             names: rules.names.clone(),
+            files: rules.files.clone(),
             binds,
             asked,
             inputs: read,
@@ -128,6 +156,28 @@ impl<'a, S: TaskSource> NodeMaker<'a, '_, S> {
             ..Sweep::new(label.into(), place.path(), rules.product.clone())
         };
         Some((self.add_sweep(sweep, &inputs), inputs))
+    }
+
+    /// Notes that a sweep reads a sheet. A column of files is one for all sweeps over the sheet.
+    fn use_sheet(
+        &mut self,
+        sheet: NodeId,
+        place: &NodePlace<'a>,
+        rules: &SweepRules,
+        binds: &[BoundId],
+    ) {
+        let texts = binds.iter().map(|id| self.scopes.text(*id).to_owned());
+        let is_file = |name: &String| rules.files.iter().any(|it| *it.name == **name);
+        let texts = texts.filter(|name| !is_file(name)).collect();
+        let new = SheetUse { sheet, place: place.clone(), texts, files: rules.files.clone() };
+        let wrong = self.sheets.iter().flat_map(|known| [(known, &new), (&new, known)]);
+        let wrong =
+            wrong.filter_map(|(it, other)| Some((it.place.clone(), it.text_of_file(other)?)));
+        let wrong: Vec<(NodePlace<'a>, String)> = wrong.map(|(at, it)| (at, it.clone())).collect();
+        for (place, name) in wrong {
+            self.problem(&place, "", 0, SweepFault::FilesElsewhere(name));
+        }
+        self.sheets.push(new);
     }
 
     /// Returns the names that a sweep binds, and the others that only resources have. Each factor must be read.

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use ce_git::TreePath;
 use ce_model::sweep::{
-    ALLOW_FAILED, COLUMNS, Condition, EXCLUDE, FACTORS, Factor, NAMES, Product, REPLICATES,
-    Replicates, SheetFormat, SheetProblem, SweepFault, SweepPoints, SweepRules, WHERE,
+    ALLOW_FAILED, COLUMNS, Condition, EXCLUDE, FACTORS, FILES, Factor, FileColumn, NAMES, Product,
+    REPLICATES, Replicates, SheetFormat, SheetProblem, SweepFault, SweepPoints, SweepRules, WHERE,
     WrittenColumn, factor_label, factor_problems, is_sheet, read, read_column, read_condition,
     read_levels, read_replicates,
 };
@@ -25,6 +25,7 @@ pub(super) fn sweep_files<S: TaskSource>(
     let has = |name: &str| entries.iter().any(|entry| *entry == *name);
     let mut reader = FileReader { source, dir, findings };
     let names = if has(NAMES) { reader.lines(NAMES) } else { None };
+    let files = if has(FILES) { reader.lines(FILES) } else { None };
     let rules = SweepRules {
         product: Product {
             factors: if has(FACTORS) { reader.factors() } else { Vec::new() },
@@ -33,6 +34,7 @@ pub(super) fn sweep_files<S: TaskSource>(
             replicates: if has(REPLICATES) { reader.replicates() } else { None },
         },
         names: names.map(|names| names.into_iter().map(String::into_boxed_str).collect()),
+        files: files.into_iter().flatten().map(|line| FileColumn::read(&line)).collect(),
         columns: if has(COLUMNS) { reader.columns() } else { None },
         allow_failed: has(ALLOW_FAILED) && reader.allow_failed(),
     };
