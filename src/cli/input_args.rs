@@ -346,6 +346,9 @@ pub(super) struct PointArgs {
     points: Vec<PathBuf>,
 }
 
+/// The number of texts of a column that are looked at: if some are paths, one of the first is.
+const MOST_LOOKED_AT: usize = 16;
+
 /// Reads the texts of an input: `n=8,16,32`.
 pub(super) fn levels(text: &str) -> Result<Factor, String> {
     let named = text.split_once('=').filter(|(name, _)| !name.is_empty());
@@ -437,8 +440,16 @@ impl PointArgs {
     }
 }
 
-/// Warns of texts of factors that are probably meant to be one.
-pub(super) fn warn_of_similar_texts(program: &str, factors: &[Factor]) {
+/// Warns of texts of factors that are probably meant to be one, and of texts that are paths of files.
+pub(super) fn warn_of_texts(program: &str, factors: &[Factor]) {
+    for (name, text) in factors.iter().filter_map(path_among) {
+        say(
+            program,
+            &format_args!(
+                "warning: {name} is the text {text:?} at a point, not the file with this path\n  try: give the task the whole sheet as an input, for a sweep with :files '{name}', which reads the files"
+            ),
+        );
+    }
     for like in factors.iter().flat_map(|factor| factor.points.lookalikes()) {
         let Lookalike { column, first, second, likeness } = like;
         match likeness {
@@ -456,6 +467,18 @@ pub(super) fn warn_of_similar_texts(program: &str, factors: &[Factor]) {
             ),
         }
     }
+}
+
+/// The first text of a factor that is the path of a file, here or beside the sheet, and its name.
+fn path_among(factor: &Factor) -> Option<(&str, &str)> {
+    let sheet = Path::new(&*factor.file).parent().unwrap_or(Path::new(""));
+    let is_path = |text: &str| {
+        text.contains(['/', '.']) && (Path::new(text).is_file() || sheet.join(text).is_file())
+    };
+    (factor.points.names().iter().enumerate()).find_map(|(column, name)| {
+        let mut texts = factor.points.levels(column).iter().take(MOST_LOOKED_AT);
+        Some((name.as_str(), &**texts.find(|text| is_path(text))?))
+    })
 }
 
 /// Returns the task that is evaluated for each point of these factors, and the inputs of its jobs; without factors, the

@@ -8,9 +8,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::Tool;
-use super::input_args::{
-    PathArgs, PathsCandidate, PointArgs, levels, ranged, warn_of_similar_texts,
-};
+use super::input_args::{PathArgs, PathsCandidate, PointArgs, levels, ranged, warn_of_texts};
 use super::options::{Dirty, RunArgs, StyleName, TaskDir};
 use super::outputs::write_outputs;
 use super::storage_args::{AbsentStorage, NewStorage, check_known};
@@ -198,7 +196,7 @@ impl Run {
         let task = self.task.load(PROGRAM, self.dirty.uncommitted())?;
         let config = config.map_or_else(|| self.task.config(), Ok)?;
         let factors = self.points.factors(&self.points.read()?, dir, &task)?;
-        warn_of_similar_texts(PROGRAM, &factors);
+        warn_of_texts(PROGRAM, &factors);
         // Equal names are an error before anything is executed.
         let output_names = self.out.as_ref().map(|_| task.output_names()).transpose()?;
         let (task, ranged) = ranged(task, factors, &self.typed)?;

@@ -8,7 +8,7 @@ use clap::{Args, Parser};
 
 use super::Tool;
 use super::input_args::PathArgs;
-use super::input_args::{PointArgs, ranged, warn_of_similar_texts};
+use super::input_args::{PointArgs, ranged, warn_of_texts};
 use super::options::{Dirty, Strict, TaskDir, task_dir};
 use ce_evaluate::Evaluation;
 use ce_evaluate::session::{
@@ -229,7 +229,7 @@ impl SweepArgs {
         let task = place.load("ce", self.dirty.uncommitted())?;
         let factors = self.points.factors(files, dir, &task)?;
         if warns {
-            warn_of_similar_texts("ce", &factors);
+            warn_of_texts("ce", &factors);
         }
         Ok(ranged(task, factors, &self.typed)?.0)
     }

@@ -10,7 +10,7 @@ use clap::Parser;
 use super::Tool;
 use super::options::{TaskDir, task_dir, warn};
 use ce_evaluate::session::{
-    Error, OutputError, check_point_values, check_trees, expand_own_sheets,
+    Error, OutputError, check_point_values, check_sheets_of_files, check_trees, expand_own_sheets,
 };
 use ce_git::Trees;
 use ce_model::exit::{Exit, Explain};
@@ -143,7 +143,9 @@ impl Tool for Check {
         let programs = self.programs.then(|| check_programs(&self.task.task, &task)).transpose()?;
         let plan = Plan::new(&task);
         let told: BTreeSet<PathBuf> = empty_sweeps(&task, &plan).collect();
-        expand_own_sheets(&Trees::new(&self.task.task), &task, &plan)?;
+        let trees = Trees::new(&self.task.task);
+        check_sheets_of_files(&trees, &task)?;
+        expand_own_sheets(&trees, &task, &plan)?;
         check_point_values(&self.task.task, &task, &plan)?;
         let empty: BTreeSet<PathBuf> = empty_sweeps(&task, &plan).collect();
         for place in empty.difference(&told) {

@@ -82,6 +82,7 @@ mod scheduler;
 mod selection;
 mod settings;
 mod shared;
+mod sheets_of_files;
 mod shell;
 mod show;
 mod slurm;

@@ -262,7 +262,7 @@ fn replicates(replicates: &Replicates) -> String {
     }
 }
 
-/// Columns of computed points: `threads (4), size (3), 1 label`.
+/// Columns of computed points: `threads (4), size (3), files reads, 1 label`.
 fn computed(evaluation: &Evaluation, rules: &Sweep, points: &SweepPoints) -> String {
     let bound: Vec<&str> =
         rules.binds.iter().map(|it| evaluation.task.bound[it.index()].as_str()).collect();
@@ -274,6 +274,7 @@ fn computed(evaluation: &Evaluation, rules: &Sweep, points: &SweepPoints) -> Str
         }
     }
     let mut parts = capped(columns, "column");
+    parts.extend(points.files().iter().map(|name| format!("files {}", harmless(name))));
     if labels > 0 {
         parts.push(counted(labels, "label"));
     }

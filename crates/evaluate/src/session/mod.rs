@@ -71,7 +71,7 @@ pub use self::own_files::{
     PointValuesError, check_own_sheets, check_point_values, expand_own_sheets,
 };
 pub use self::run_as_slurm_job::{RunJobRequest, is_to_be_handed_over, own_token, retain_waiting};
-pub use self::sheets_of_files::SheetFilesError;
+pub use self::sheets_of_files::{SheetFilesError, check_sheets_of_files};
 pub use self::suspension_session::{SuspensionError, SuspensionSession};
 pub use self::worker_session::{WorkerOptions, WorkerSession, scheduler_job, time_left};
 pub use self::written_outputs::{finished_outputs, outputs_to_write};

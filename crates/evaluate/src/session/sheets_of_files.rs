@@ -106,6 +106,15 @@ pub(super) fn look(
     Ok(sheets)
 }
 
+/// Checks that the sheets of a task itself name files of it.
+///
+/// # Errors
+///
+/// Fails with all cells of a sheet that stand for no file.
+pub fn check_sheets_of_files(trees: &Trees, task: &Task) -> Result<(), Error> {
+    look(trees, task, &[]).map(drop)
+}
+
 /// Where a sheet is, to which its paths are relative.
 enum SheetPlace {
     /// In this directory of the user.
@@ -203,7 +212,10 @@ fn user_file(dir: &Path, text: &str) -> Result<CellSource, SheetFault> {
         Ok(metadata) if metadata.is_file() || metadata.is_dir() => {
             Ok(CellSource::Given(InputSource::File(path)))
         }
-        Ok(_) => Err(fault("it is neither a file nor a directory", None)),
+        Ok(_) => {
+            let hint = "write its contents into a file, and that path";
+            Err(fault("it is neither a file nor a directory", Some(hint.to_owned())))
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let other = "correct the path, which is relative to the sheet unless it begins with /";
             Err(fault(

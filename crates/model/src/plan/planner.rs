@@ -54,7 +54,9 @@ pub enum Derivation {
 /// A value that is wrong with the texts of its names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error, Explain)]
 #[error("{value:?} cannot be used with the texts of its names: {fault}")]
-#[hint("correct the text, or leave these points out in exclude.tsv")]
+#[hint(
+    "correct the text, or leave these points out in exclude.tsv; :files reads files whose paths a sheet has"
+)]
 pub struct WrongValue {
     /// The value as it is written.
     pub value: Box<str>,
