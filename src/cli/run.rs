@@ -16,7 +16,7 @@ use super::typed_arguments::TypedArguments;
 use ce_evaluate::session::{
     BeginError, BoundTask, CallNameError, Error, FinishedJobs, Frontend, Given, IsolationPolicy,
     Kept, OutputError, Place, RunJobRequest, RunOptions, Session, Stop, WriteError,
-    check_selection, find_job, find_jobs, finished_outputs, is_to_be_handed_over, named_call,
+    check_selection, find_finished, find_job, finished_outputs, is_to_be_handed_over, named_call,
     open_finished, outputs_to_write, own_token, record_later_use, start_pool,
 };
 use ce_evaluate::{Evaluation, ForcedCalls, How};
@@ -212,15 +212,16 @@ impl Run {
         let trees = Trees::new(dir);
         let mut bound = BoundTask::new(&trees, task, &given.inputs)?;
         let mut looked = None;
-        if short_cut && bound.task.changed.is_empty() {
-            match self.find_finished(&mut bound, &trees, ranged.as_ref(), &given.storage)? {
-                (Some(storage), Some(jobs)) => {
-                    let written = self.write_finished(&storage, &jobs, output_names.as_deref());
-                    self.print_finished(storage, &given.storage, &jobs, out)?;
-                    return Ok(written?.unwrap_or(Exit::Done));
-                }
-                (storage, _) => looked = storage,
+        if short_cut
+            && bound.task.changed.is_empty()
+            && let Some(storage) = open_finished(&given.storage, self.how.unrecorded())
+        {
+            if let Some(jobs) = find_finished(&storage, &mut bound, &trees, ranged.as_ref())? {
+                let written = self.write_finished(&storage, &jobs, output_names.as_deref());
+                self.print_finished(storage, &given.storage, &jobs, out)?;
+                return Ok(written?.unwrap_or(Exit::Done));
             }
+            looked = Some(storage);
         }
         let options = RunOptions { accepts_new, ..self.options(&config)? };
         if self.detach == Some(Background::Job) {
@@ -245,29 +246,6 @@ impl Run {
             Some(log) => end_job(end, log, &slurm, out),
             None => end,
         }
-    }
-
-    /// Looks for the jobs of a task that were finished before. Returns the storage, too, if it could be opened for reading.
-    fn find_finished(
-        &self,
-        bound: &mut BoundTask,
-        trees: &Trees,
-        ranged: Option<&RangedInputs>,
-        storage: &Path,
-    ) -> Result<(Option<Storage>, Option<FinishedJobs>), Error> {
-        let Some(storage) = open_finished(storage, self.how.unrecorded()) else {
-            return Ok((None, None));
-        };
-        if !storage.jobs().has_any(TaskVersion::from(&bound.task))? {
-            return Ok((Some(storage), None));
-        }
-        bound.take_in_sheets(&storage, false)?;
-        let inputs = bound.contents(trees)?;
-        let jobs = match ranged {
-            Some(ranged) => find_jobs(&storage, &bound.task, ranged, &inputs)?,
-            None => find_job(&storage, TaskVersion::from(&bound.task), &inputs)?,
-        };
-        Ok((Some(storage), jobs))
     }
 
     /// Evaluates a task that was bound, and publishes its jobs.

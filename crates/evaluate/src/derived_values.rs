@@ -139,6 +139,6 @@ pub(crate) fn source_of(
         FileContents::Blob(id) => Ok(InputSource::Bytes(files.blob(&id)?)),
         FileContents::Written(text) => Ok(InputSource::Bytes(text.as_bytes().to_vec())),
         FileContents::Large(path) | FileContents::Uncommitted(path) => Ok(InputSource::File(path)),
-        FileContents::Unbound => Err("its path is not known".into()),
+        FileContents::Unbound => Err(Box::from("its path is not known")),
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::own_files::own_file;
-use super::{Error, InputError, KnownStorages, Session};
+use super::{BoundTask, Error, InputError, KnownStorages, Session};
 use crate::{CallError, Evaluation, Outcome};
 use ce_files::cache::Cache;
 use ce_git::{Home, Trees};
@@ -444,13 +444,36 @@ fn job_inputs<T: Clone>(
     Ok(inputs)
 }
 
-/// Looks for the jobs of all points: that needs no look at their calls. `given` are the inputs that are the same for
+/// Looks for the jobs of a task that were finished before: that needs no look at its calls. `ranged` has the inputs of its jobs, if it is evaluated
+/// for each of some points.
+///
+/// # Errors
+///
+/// Fails if an input or the storage cannot be read.
+pub fn find_finished(
+    storage: &Storage,
+    bound: &mut BoundTask,
+    trees: &Trees,
+    ranged: Option<&RangedInputs>,
+) -> Result<Option<FinishedJobs>, Error> {
+    if !storage.jobs().has_any(TaskVersion::from(&bound.task))? {
+        return Ok(None);
+    }
+    bound.take_in_sheets(storage, false)?;
+    let inputs = bound.contents(trees)?;
+    match ranged {
+        Some(ranged) => find_jobs(storage, &bound.task, ranged, &inputs),
+        None => find_job(storage, TaskVersion::from(&bound.task), &inputs),
+    }
+}
+
+/// Looks for the jobs of all points. `given` are the inputs that are the same for
 /// each.
 ///
 /// # Errors
 ///
 /// Fails if the storage cannot be read.
-pub fn find_jobs(
+fn find_jobs(
     storage: &Storage,
     task: &Task,
     ranged: &RangedInputs,

@@ -60,7 +60,7 @@ pub use self::input_error::InputError;
 pub use self::inputs::{BoundTask, check_selection, check_trees};
 pub use self::interrupts::{Stop, start_pool};
 pub use self::jobs_and_points::{
-    FinishedJobs, Kept, PointsFile, RangeError, find_job, find_jobs, for_each, open_finished,
+    FinishedJobs, Kept, PointsFile, RangeError, find_finished, find_job, for_each, open_finished,
     record_later_use,
 };
 pub use self::known_storages::{KnownStorageError, KnownStorages};

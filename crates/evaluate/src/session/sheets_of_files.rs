@@ -19,7 +19,7 @@ use ce_model::humanize::counted;
 use ce_model::name::{InputName, TaskPath};
 use ce_model::suggest::{meant_or, nearest};
 use ce_model::sweep::{
-    FileColumn, FileFault, MAX_PROBLEMS, PlacedCell, SheetFault, SheetProblem, cell_of_digest,
+    CellFault, FileColumn, MAX_PROBLEMS, PlacedCell, SheetFault, SheetProblem, cell_of_digest,
     check_path, digest_of_cell, file_cells, own_path, sheet_with_cells,
 };
 use ce_model::system_hints;
@@ -203,7 +203,7 @@ fn user_file(dir: &Path, text: &str) -> Result<CellSource, SheetFault> {
     let path = dir.join(text);
     let fault = |reason: &str, hint: Option<String>| {
         let (path, reason) = (text.to_owned(), reason.to_owned());
-        SheetFault::from(FileFault { path, reason, hint })
+        SheetFault::from(CellFault { path, reason, hint })
     };
     let metadata = path
         .metadata()
@@ -244,7 +244,7 @@ fn nearest_path(dir: &Path, text: &str) -> Option<String> {
 fn task_file(own: &DeferredFiles, sheet: &TaskPath, text: &str) -> Result<CellSource, SheetFault> {
     let path = own_path(sheet, text)?;
     let fault =
-        |reason: String, hint| SheetFault::from(FileFault { path: text.to_owned(), reason, hint });
+        |reason: String, hint| SheetFault::from(CellFault { path: text.to_owned(), reason, hint });
     let contents = own.find(&path).map_err(|error| fault(error.to_string(), error.hint()))?;
     let source = source_of(own, contents).map_err(|error| fault(error.to_string(), None))?;
     Ok(CellSource::Given(source))
@@ -291,7 +291,7 @@ impl SheetOfFiles {
         });
         let Some((cell, _)) = cell else { return error.into() };
         let (path, reason, hint) = (cell.text.to_string(), error.to_string(), error.hint());
-        let problems = vec![cell.problem(FileFault { path, reason, hint }.into())];
+        let problems = vec![cell.problem(CellFault { path, reason, hint }.into())];
         SheetFilesError { sheet: self.title.clone(), problems }.into()
     }
 }

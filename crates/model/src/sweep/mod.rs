@@ -50,7 +50,7 @@ pub use self::rules::{
 };
 pub use self::scope::{LevelName, Scope, ScopeId, Scopes};
 pub use self::sheet::{
-    FileFault, MAX_COLUMNS, MAX_PROBLEMS, MAX_SHEET, SheetFault, SheetFormat, SheetProblem, read,
+    CellFault, MAX_COLUMNS, MAX_PROBLEMS, MAX_SHEET, SheetFault, SheetFormat, SheetProblem, read,
     read_levels, read_list, read_rows, united,
 };
 pub use self::table_reader::{CellTable, add_csv_line, read_cells, read_object};

@@ -490,7 +490,7 @@ pub enum SheetFault {
     /// The file of a cell cannot be used.
     #[error(transparent)]
     #[hint(_0.hint())]
-    File(Box<FileFault>),
+    File(Box<CellFault>),
     /// A cell is the digest of a file that the storage does not have.
     #[error("the storage does not have the file of {0}")]
     #[hint("give the sheet with paths, or pull the results that were made from it")]
@@ -511,15 +511,15 @@ pub enum SheetFault {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 #[error("{path:?}: {reason}")]
 #[hint(hint.clone())]
-pub struct FileFault {
+pub struct CellFault {
     /// The cell.
     pub path: String,
     pub reason: String,
     pub hint: Option<String>,
 }
 
-impl From<FileFault> for SheetFault {
-    fn from(fault: FileFault) -> Self {
+impl From<CellFault> for SheetFault {
+    fn from(fault: CellFault) -> Self {
         Self::File(Box::new(fault))
     }
 }

@@ -9,7 +9,7 @@ use ce_model::expression::{NodeKind, RESOURCES};
 use ce_model::name::{ComputationName, InputName, MemberPath, NameError, TreeName};
 use ce_model::resources::{ResourceLine, ResourceLines, Resources};
 use ce_model::slice::Slice;
-use ce_model::sweep::{BoundId, LevelName, ScopeId, Scopes, Sweep, SweepRules};
+use ce_model::sweep::{BoundId, FileColumn, LevelName, ScopeId, Scopes, Sweep, SweepRules};
 use ce_model::task::{
     Builder, ComputationId, FreeNames, InputId, NamedComputation, Node, NodeId, TaskParts,
     TaskResources,
@@ -20,7 +20,6 @@ use super::computations::{Library, SharedLines, WrittenLine, parse_resources};
 use super::nearest;
 use super::problems::{LoadFault, Problems, ResourceFault};
 use super::source::TaskSource;
-use super::sweep::SheetUse;
 use super::values::{TaskFiles, TaskTrees};
 use super::written::{NodePlace, WrittenWorkflow};
 
@@ -45,6 +44,23 @@ pub(super) struct NodeMaker<'a, 'b, S: TaskSource> {
     /// The lines of `resources` that are for several nodes.
     pub(super) shared: SharedLines,
     pub(super) resources: TaskResources,
+}
+
+/// A sheet as a sweep reads it.
+pub(super) struct SheetUse<'a> {
+    pub(super) sheet: NodeId,
+    pub(super) place: NodePlace<'a>,
+    /// The names that are bound to texts.
+    pub(super) texts: Vec<String>,
+    pub(super) files: Vec<FileColumn>,
+}
+
+impl SheetUse<'_> {
+    /// A column of the same sheet that is bound to texts here, and to files there.
+    pub(super) fn text_of_file(&self, other: &Self) -> Option<&String> {
+        let is_file = |name: &&String| other.files.iter().any(|it| *it.name == ***name);
+        self.texts.iter().find(is_file).filter(|_| self.sheet == other.sheet)
+    }
 }
 
 /// A node whose inputs are being checked.

@@ -4,32 +4,15 @@ use std::collections::{BTreeSet, HashSet};
 
 use ce_model::resources::ResourceLines;
 use ce_model::sweep::{
-    self, BoundId, DIRECTORY, EXCLUDE, FACTORS, FILES, FileColumn, Product, RuleProblem, ScopeId,
-    Sweep, SweepFault, SweepRules,
+    self, BoundId, DIRECTORY, EXCLUDE, FACTORS, FILES, Product, RuleProblem, ScopeId, Sweep,
+    SweepFault, SweepRules,
 };
 use ce_model::task::{Argument, Node, NodeId, SweepId, TaskParts, origins};
 
-use super::nodes::{NodeMaker, OpenNode};
+use super::nodes::{NodeMaker, OpenNode, SheetUse};
 use super::problems::WarningKind;
 use super::source::TaskSource;
 use super::written::NodePlace;
-
-/// A sheet as a sweep reads it.
-pub(super) struct SheetUse<'a> {
-    sheet: NodeId,
-    place: NodePlace<'a>,
-    /// The names that are bound to texts.
-    texts: Vec<String>,
-    files: Vec<FileColumn>,
-}
-
-impl SheetUse<'_> {
-    /// A column of the same sheet that is bound to texts here, and to files there.
-    fn text_of_file(&self, other: &Self) -> Option<&String> {
-        let is_file = |name: &&String| other.files.iter().any(|it| *it.name == ***name);
-        self.texts.iter().find(is_file).filter(|_| self.sheet == other.sheet)
-    }
-}
 
 impl<'a, S: TaskSource> NodeMaker<'a, '_, S> {
     /// Makes a node `points`.
