@@ -16,6 +16,7 @@ use super::errors::SnapshotError;
 use super::lfs::{LfsPointer, LfsStore};
 use ce_files::cache::{Cache, FileStat, Table};
 use ce_model::exit::Explain;
+use ce_model::humanize::counted;
 
 /// The most verified objects that are in the cache.
 const MAX_VERIFIED: usize = 4096;
@@ -55,10 +56,31 @@ impl LfsFile {
         stop: &AtomicBool,
     ) -> Result<&Path, AbsentLfsObject> {
         let found = self.places.iter().find(|it| is_verified(&self.pointer, it, cache, stop));
-        let absent =
-            || AbsentLfsObject { path: self.inside.clone(), oid: self.pointer.oid.clone() };
-        found.map(PathBuf::as_path).ok_or_else(absent)
+        found.map(PathBuf::as_path).ok_or_else(|| self.absent())
     }
+
+    /// Whether a file of the right size is where the contents may be. Its bytes are not read.
+    pub fn may_be_here(&self) -> bool {
+        let has_size = |file: &PathBuf| {
+            fs::metadata(file).is_ok_and(|it| it.is_file() && it.len() == self.pointer.size)
+        };
+        self.places.iter().any(has_size)
+    }
+
+    /// The error that its contents are not on this host.
+    pub fn absent(&self) -> AbsentLfsObject {
+        AbsentLfsObject { path: self.inside.clone(), oid: self.pointer.oid.clone() }
+    }
+}
+
+/// The contents of files of a tree are not on this host.
+#[derive(Debug, thiserror::Error, Explain)]
+#[error("{} are kept by Git LFS, and their objects are not in this clone: {}", counted(_0.len(), "file"), listed_paths(_0).join(", "))]
+#[hint("git lfs pull --include={:?}", listed_paths(_0).join(","))]
+pub struct AbsentLfsObjects(pub Vec<AbsentLfsObject>);
+
+fn listed_paths(absent: &[AbsentLfsObject]) -> Vec<String> {
+    absent.iter().map(|it| it.path.display().to_string()).collect()
 }
 
 /// Whether a file has the bytes of an object.

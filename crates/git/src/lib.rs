@@ -43,7 +43,7 @@ pub use self::history::{
     ChangeLog, Commit, CommitFilter, CommitHistory, CommitHistoryError, LastChange, LogLine, Range,
 };
 pub use self::lfs::{LfsPointer, LfsRemote, LfsScratch, LfsStore, LfsUse};
-pub use self::lfs_files::{AbsentLfsObject, LfsFile};
+pub use self::lfs_files::{AbsentLfsObject, AbsentLfsObjects, LfsFile};
 pub use self::mirror::{
     CommitSignature, Mirror, MirrorCommit, MirrorError, RefUpdate, RemoteRef, SignatureKind,
 };

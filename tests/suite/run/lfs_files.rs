@@ -62,6 +62,21 @@ fn the_value_of_a_pointer_is_its_object() {
 }
 
 #[test]
+fn ce_check_names_the_pointers_whose_objects_are_not_here() {
+    for text in VALUES {
+        let lab = lab(text).file("data/more.csv", pointer()).commit_again();
+        let ran = lab.run("ce", &["check"]).exit(2).says("data/in.csv").says("git lfs pull");
+        if text.contains("TREE") {
+            let ran =
+                ran.says("2 files are kept by Git LFS, and their objects are not in this clone");
+            ran.says("try: git lfs pull --include=\"data/in.csv,data/more.csv\"");
+        }
+        fetch(&lab, LARGE);
+        lab.run("ce", &["check"]).exit(0);
+    }
+}
+
+#[test]
 fn a_checked_out_object_is_the_value_and_unchanged() {
     for text in VALUES {
         let lab = lab(text).file("data/in.csv", LARGE);

@@ -11,7 +11,7 @@ use super::sheets_of_files::{self, SheetOfFiles};
 use super::{Error, InputError};
 use crate::{Evaluation, Files, Texts, ValueError};
 use ce_files::manifest::Scan;
-use ce_git::{SourceError, SourceRepositories, Trees};
+use ce_git::{AbsentLfsObjects, LfsFile, SourceError, SourceRepositories, Trees};
 use ce_model::digest::Digest;
 use ce_model::name::InputName;
 use ce_model::plan::{Plan, PointSelection, SelectionError};
@@ -276,25 +276,33 @@ pub(super) fn given_to(other: &Evaluation, task: &Task) -> Vec<Option<(InputSour
     given
 }
 
-/// Checks that the directories exist that a task reads at recorded commits. Skips repositories that are not cloned,
-/// since the user may name another repository.
+/// Checks that the directories exist that a task reads at recorded commits, and that the contents are here of their files that Git LFS keeps. Skips
+/// repositories that are not cloned, since the user may name another repository.
 ///
 /// # Errors
 ///
-/// Fails with the first one that does not exist.
+/// Fails with the first directory that does not exist, or else with all files whose contents are not here.
 pub fn check_trees(dir: &Path, task: &Task) -> Result<(), Error> {
-    let sources = SourceRepositories::new(dir, Vec::new());
+    let (sources, mut absent) = (SourceRepositories::new(dir, Vec::new()), Vec::new());
     for TaskTree { name, commit } in &task.trees {
         let TreeCommit::Recorded(RecordedTree { commit, uncommitted: None }) = commit else {
             continue;
         };
         let repository = sources.find(name.written().source(), task);
-        match repository.and_then(|it| it.tree(commit, name.written().path())) {
-            Ok(_) | Err(SourceError::NotCloned { .. }) => {}
+        let path = name.written().path();
+        let large = repository.and_then(|repository| {
+            repository.tree(commit, path)?;
+            repository.lfs_files(commit, path)
+        });
+        match large {
+            Ok(large) => {
+                absent.extend(large.iter().filter(|file| !file.may_be_here()).map(LfsFile::absent))
+            }
+            Err(SourceError::NotCloned { .. }) => {}
             Err(error) => return Err(ValueError::from(error).into()),
         }
     }
-    Ok(())
+    if absent.is_empty() { Ok(()) } else { Err(AbsentLfsObjects(absent).into()) }
 }
 
 /// Checks that some point has each text that is asked for, as far as points are known.
