@@ -262,9 +262,7 @@ impl CompareMedians {
             self.fail_on.iter().any(|failing| match failing {
                 Failing::Worse => is_better(verdict, column.measure.better) == Some(false),
                 Failing::Changed => matches!(verdict, ChangeVerdict::More | ChangeVerdict::Less),
-                Failing::Unclear => {
-                    matches!(verdict, ChangeVerdict::Unclear { .. } | ChangeVerdict::TooFew)
-                }
+                Failing::Unclear => verdict.is_unclear() || verdict == ChangeVerdict::TooFew,
             })
         })
     }

@@ -146,7 +146,11 @@ impl Tool for ShowTable {
         say_unknown(&[(&evaluation, &table)]);
         if self.format() == TableFormat::Text {
             say("ce", &report::table_counts(&table));
-            let oddities = [report::disturbed_rows(&table), report::different_requests(&table)];
+            let oddities = [
+                report::not_numbers(&table),
+                report::disturbed_rows(&table),
+                report::different_requests(&table),
+            ];
             oddities.iter().flatten().for_each(|oddity| say("ce", oddity));
         }
         Ok(match evaluation.exit() {

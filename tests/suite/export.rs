@@ -191,12 +191,9 @@ fn points_have_directories_and_no_name_leads_out() {
     let lab = made();
     let storage = open(&lab);
     let header = RecipeHeader {
-        keeps_types: false,
-        replicates: None,
-        columns: Vec::new(),
-        allow_failed: false,
         names: vec!["x".to_owned(), "../y".to_owned()],
         outputs: vec!["../../evil".to_owned(), "..".to_owned(), String::new()],
+        ..RecipeHeader::default()
     };
     let outputs: Vec<_> = ["00", "01", "00"]
         .iter()

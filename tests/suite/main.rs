@@ -86,6 +86,7 @@ mod sheets_of_files;
 mod shell;
 mod show;
 mod slurm;
+mod special_numbers;
 mod storages;
 mod studies;
 mod suffixes;

@@ -3,6 +3,7 @@
 //!
 //! [`CallNumbers`] identify the values of one measurement: one call makes them, wherever they stand.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use crate::evaluator::CallStep;
@@ -13,7 +14,7 @@ use ce_model::name::file_name;
 use ce_model::plan::{CallId, Derivation, Operation, PlanGrowth, PlannedSweep, Source, SweepRows};
 use ce_model::sweep::{
     self, GatheredTable, PointOutput, PointOutputs, REPLICATE, ReplicateLook, ReplicateValue,
-    Replicates, SheetFormat, Sweep, TableColumn, Until,
+    Replicates, SheetFormat, Sweep, TableColumn, Until, read_cells,
 };
 use ce_storage::records::{LongText, OutputSource, Published, RecipeHeader, RecipeWriter, Stamp};
 use ce_storage::{FoundTable, Outputs, PriorAttempt, ResultName, Stored, TableDirectory};
@@ -247,7 +248,8 @@ impl<'a> Gathering<'_, 'a> {
 
     /// Finds the table of a sweep, or makes it.
     fn table(&self, states: &[PointState]) -> CallStep<'a> {
-        let recipe = self.recipe(states);
+        let header = self.header();
+        let recipe = self.recipe(&header, states);
         let tables = self.evaluator.evaluation.storage.tables();
         let (name, damage) = match tables.find(&recipe, self.sweep.with_directory) {
             Ok(FoundTable::Hit(outputs)) => {
@@ -258,6 +260,13 @@ impl<'a> Gathering<'_, 'a> {
                 return CallStep::Ended(Outcome::failed(ResultName::unknown_table(), error));
             }
         };
+        match self.earlier_table(&header, states) {
+            Ok(Some(outputs)) if damage.is_none() => {
+                return CallStep::Ended(Outcome::Present(outputs, OutputSource::Reused));
+            }
+            Ok(_) => {}
+            Err(error) => return CallStep::Ended(Outcome::failed(name, error)),
+        }
         if let Some(step) = self.demand_points(&name, states) {
             return step;
         }
@@ -267,6 +276,35 @@ impl<'a> Gathering<'_, 'a> {
         }
         let made = self.make_table(&name, &recipe, states);
         CallStep::Ended(made.unwrap_or_else(|error| Outcome::failed(name, error)))
+    }
+
+    /// Finds a table that an earlier version of this program has made, if it would be the same now.
+    fn earlier_table(
+        &self,
+        header: &RecipeHeader,
+        states: &[PointState],
+    ) -> Result<Option<Outputs>, CallError> {
+        let Self { evaluator, sweep, rules, .. } = self;
+        if sweep.with_directory && !header.labels.is_empty() {
+            return Ok(None);
+        }
+        let has_fields = rules.columns.iter().any(|it| it.shape.is_json());
+        let header = header.before_version_4(has_fields);
+        let tables = evaluator.evaluation.storage.tables();
+        let found = tables.find(&self.recipe(&header, states), sweep.with_directory)?;
+        let FoundTable::Hit(outputs) = found else { return Ok(None) };
+        let mut table = Vec::new();
+        tables.read_lines(&outputs.name, |line| table.extend([line, b"\n"].concat()))?;
+        let is_same = read_cells(&table).is_ok_and(|it| !it.has_texts_of_numbers(&rules.columns));
+        Ok(is_same.then_some(outputs))
+    }
+
+    /// The columns of points that are labels: they do not tell points apart.
+    fn labels(&self) -> Vec<String> {
+        let (evaluation, points) = (self.evaluator.evaluation, &self.rows.points);
+        let is_key = evaluation.plan.key_columns(&evaluation.task, self.sweep, points);
+        let names = points.names().iter().zip(is_key);
+        names.filter(|(_, is_key)| !is_key).map(|(name, _)| name.clone()).collect()
     }
 
     /// Makes the table, and publishes it if something may be written.
@@ -317,11 +355,10 @@ impl<'a> Gathering<'_, 'a> {
     }
 
     /// Returns the recipe of the table: the same recipe makes the same table.
-    fn recipe<'b>(&'b self, states: &'b [PointState]) -> LongText<'b> {
+    fn recipe<'b>(&'b self, header: &'b RecipeHeader, states: &'b [PointState]) -> LongText<'b> {
         let Self { evaluator, rows, .. } = self;
-        let header = self.header();
         LongText::from_writer(move |out| {
-            let mut recipe = RecipeWriter::begin(out, &header)?;
+            let mut recipe = RecipeWriter::begin(out, header)?;
             for ((point, sources), state) in rows.iter().zip(states) {
                 let texts = point.values().map(|(_, text)| text.as_ref());
                 match state {
@@ -343,21 +380,23 @@ impl<'a> Gathering<'_, 'a> {
         let replicates = rules.product.replicates.as_ref().filter(|it| it.until.is_some());
         RecipeHeader {
             columns: recipe_columns(rules),
-            keeps_types: rules.columns.iter().any(|it| it.shape.is_json()),
             allow_failed: rules.allow_failed,
             replicates: replicates.map(ToString::to_string),
             names: rows.points.names().to_vec(),
+            labels: self.labels(),
             outputs: self.body_outputs(),
+            ..RecipeHeader::default()
         }
     }
 
     /// The directory of all outputs: `KEY=VALUE/KEY=VALUE/OUTPUT`.
     fn directory(&self, states: &[PointState]) -> TableDirectory {
-        let names = self.body_outputs();
+        let (names, labels) = (self.body_outputs(), self.labels());
         let mut members = Vec::new();
         for ((point, sources), state) in self.rows.iter().zip(states) {
             let PointState::Ok = state else { continue };
-            let place = sweep::point_path(point.values());
+            let keys = point.values().filter(|(name, _)| !labels.iter().any(|it| it == name));
+            let place = sweep::point_path(keys);
             for (name, value) in names.iter().zip(values(self.evaluator.evaluation, sources)) {
                 members.push((format!("{place}/{}", file_name(name)), value));
             }
@@ -438,7 +477,13 @@ pub fn point_outputs(
             true => evaluation.contents(*source)?,
             false => None,
         };
-        let contents = contents.map(Vec::into_boxed_slice);
+        let is_json = |it: &TableColumn| usize::from(it.output) == number && it.shape.is_json();
+        let marked = contents.as_deref().filter(|_| columns.iter().any(is_json));
+        let marked = marked.and_then(|it| match sweep::mark_bare_numbers(it) {
+            Cow::Owned(marked) => Some(marked),
+            Cow::Borrowed(_) => None,
+        });
+        let contents = marked.or(contents).map(Vec::into_boxed_slice);
         outputs.push(PointOutput { contents, hash: digest.sha1 });
     }
     Ok(Some(outputs.into()))

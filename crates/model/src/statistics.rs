@@ -29,7 +29,7 @@ const NO_FALSE_CHANGE: f64 = 0.973;
 /// The largest number of replicates that is recommended.
 const MOST_NEEDED: f64 = 1000.0;
 
-/// Values of one distribution, at least one, finite and in order.
+/// Values of one distribution, at least one, in order. Some may be infinite, and each is a number.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measurements(Vec<f64>);
 
@@ -50,11 +50,13 @@ impl Estimate {
     }
 }
 
-/// A share in percent with two digits, rounded up: half the width of an interval is at most that.
+/// A share in percent with two digits, rounded up: half the width of an interval is at most that. An infinite one is `∞`.
 pub fn percent_up(share: f64) -> String {
     let percent = share * 100.0;
     if percent <= 0.0 {
         return "0".to_owned();
+    } else if percent.is_infinite() {
+        return "\u{221e}".to_owned();
     }
     let unit = 10_f64.powf(percent.log10().floor() - 1.0);
     // A share of two digits stays as it is, although floating-point arithmetic may make it a little more.
@@ -63,10 +65,10 @@ pub fn percent_up(share: f64) -> String {
 }
 
 impl Measurements {
-    /// Returns the sample of these values, unless there are none, or one of them is not finite.
+    /// Returns the sample of these values, unless there are none, or one of them is not a number.
     pub fn new(mut values: Vec<f64>) -> Option<Self> {
         values.sort_unstable_by(f64::total_cmp);
-        (!values.is_empty() && values.iter().all(|it| it.is_finite())).then_some(Self(values))
+        (!values.is_empty() && !values.iter().any(|it| it.is_nan())).then_some(Self(values))
     }
 
     /// The number of values.
@@ -79,7 +81,8 @@ impl Measurements {
         [self.0[0], self.0[self.n() - 1]]
     }
 
-    /// The median. For an even number of values it is the mean of the middle two as decimal numbers: 0.15 for 0.1 and 0.2.
+    /// The median. For an even number of values it is the mean of the middle two as decimal numbers: 0.15 for 0.1 and 0.2. It is not a number
+    /// if these are infinite with different signs.
     pub fn median(&self) -> f64 {
         decimal_mean(self.0[(self.n() - 1) / 2], self.0[self.n() / 2])
     }
@@ -88,7 +91,8 @@ impl Measurements {
     /// `least`.
     pub fn outliers(&self, least: f64) -> usize {
         let median = self.median();
-        let distances: Vec<f64> = self.0.iter().map(|value| (value - median).abs()).collect();
+        let distance = |value: &f64| if *value == median { 0.0 } else { (value - median).abs() };
+        let distances: Vec<f64> = self.0.iter().map(distance).collect();
         let deviation = Self::new(distances.clone()).map_or(0.0, |it| it.median()).max(least);
         distances.iter().filter(|distance| **distance > OUTLIER * deviation).count()
     }
@@ -98,14 +102,15 @@ impl Measurements {
         interval_places(self.n()).map(|ends| ends.map(|at| self.0[at]))
     }
 
-    /// Half the width of [the interval](Self::interval) as a share of the median; zero if the width is. `None` without an interval, or if
-    /// the median is zero and the width is not.
+    /// Half the width of [the interval](Self::interval) as a share of the median; zero if the width is, and infinite if an end is. `None` without an
+    /// interval, or if the median is zero and the width is not.
     pub fn relative_half_width(&self) -> Option<f64> {
         let [low, high] = self.interval()?;
         let (half, median) = (high / 2.0 - low / 2.0, self.median().abs());
-        match half == 0.0 {
-            true => Some(0.0),
-            false => (median > 0.0).then(|| half / median),
+        match (low == high || half == 0.0, half.is_infinite()) {
+            (true, _) => Some(0.0),
+            (false, true) => Some(half),
+            (false, false) => (median > 0.0).then(|| half / median),
         }
     }
 
@@ -266,6 +271,8 @@ pub enum ChangeVerdict {
     SameCall,
     /// A side has too few values for an interval.
     TooFew,
+    /// A median, or an end of its interval, is infinite.
+    Infinite,
     /// The interval is within the threshold.
     Same,
     /// The new median is larger, and by at least the threshold.
@@ -280,9 +287,9 @@ pub enum ChangeVerdict {
 }
 
 impl ChangeVerdict {
-    /// Whether the interval has room for several verdicts.
+    /// Whether it is not known which verdict would be right.
     pub const fn is_unclear(self) -> bool {
-        matches!(self, Self::Unclear { .. })
+        matches!(self, Self::Unclear { .. } | Self::Infinite)
     }
 }
 
@@ -294,13 +301,13 @@ impl fmt::Display for ChangeVerdict {
             Self::Same => "same",
             Self::More => "more",
             Self::Less => "less",
-            Self::Unclear { .. } => "unclear",
+            Self::Unclear { .. } | Self::Infinite => "unclear",
         })
     }
 }
 
 /// Compares the medians of two samples. A change below the threshold, a share such as [`THRESHOLD`], does not matter; where the change is a
-/// difference, it is a share of the old median. There is no change where there are too few values.
+/// difference, it is a share of the old median. There is no change where there are too few values, or infinite ones count.
 pub fn compare(
     old: &Measurements,
     new: &Measurements,
@@ -311,6 +318,9 @@ pub fn compare(
     let scale = |value: f64| if is_ratio { value.ln() } else { value };
     let medians = [old.median(), new.median()];
     let value = scale(medians[1]) - scale(medians[0]);
+    if !value.is_finite() && sides != ComparedSides::SameCalls {
+        return (None, ChangeVerdict::Infinite);
+    }
     let mut on_scale = Estimate { value, low: value, high: value };
     match sides {
         ComparedSides::SameCalls | ComparedSides::Exact => {}
@@ -319,6 +329,9 @@ pub fn compare(
             let [Some(a), Some(b)] = estimates else { return (None, ChangeVerdict::TooFew) };
             on_scale.low -= (b.value - b.low).hypot(a.high - a.value);
             on_scale.high += (b.high - b.value).hypot(a.value - a.low);
+            if !(on_scale.low.is_finite() && on_scale.high.is_finite()) {
+                return (None, ChangeVerdict::Infinite);
+            }
             // The distance by which the medians may have been moved, down and up.
             let moved = |median: f64, by: f64| match is_ratio {
                 true => (1.0 + by / median).max(0.0).ln(),
@@ -590,7 +603,39 @@ mod tests {
             assert_eq!(sample(values).median(), median, "{values:?}");
         }
         assert_eq!(Measurements::new(vec![]), None);
-        assert_eq!(Measurements::new(vec![1.0, f64::INFINITY]), None);
+        assert_eq!(Measurements::new(vec![1.0, f64::NAN]), None);
+    }
+
+    #[test]
+    fn infinite_values_take_part_in_the_order_and_decide_nothing() {
+        let inf = f64::INFINITY;
+        let some = sample(&[3.0, inf, 1.0, 2.0, inf, 4.0, 5.0]);
+        assert_eq!(
+            (some.median(), some.interval(), some.outliers(0.0)),
+            (4.0, Some([1.0, inf]), 2)
+        );
+        assert_eq!(some.relative_half_width(), Some(inf));
+        assert_eq!(percent_up(inf), "∞");
+        let all = sample(&[inf; 7]);
+        assert_eq!(
+            (all.median(), all.relative_half_width(), all.outliers(0.0)),
+            (inf, Some(0.0), 0)
+        );
+        assert!(sample(&[-inf, inf]).median().is_nan());
+        let finite = sample(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]);
+        let measured = ComparedSides::measured(CONFIDENCE);
+        for (sides, [old, new]) in [
+            (measured, [&finite, &some]),
+            (measured, [&some, &finite]),
+            (measured, [&all, &all]),
+            (ComparedSides::Exact, [&finite, &all]),
+        ] {
+            let compared = compare(old, new, sides, THRESHOLD);
+            assert_eq!(compared, (None, ChangeVerdict::Infinite));
+            assert!(compared.1.is_unclear());
+        }
+        let same = compare(&all, &all, ComparedSides::SameCalls, THRESHOLD);
+        assert_eq!(same.1, ChangeVerdict::SameCall);
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub struct PointSummary<'a> {
     /// The texts of the point.
     pub point: Vec<&'a CellValue>,
     pub columns: Vec<ColumnSummary>,
-    /// The number of rows that are not there.
+    /// The number of rows that are not there, or are not a number in one of the columns.
     pub not_ok: usize,
     /// The uncertainty of its median, if it has no more replicates and should be more certain.
     pub uncertain: Option<&'a str>,
@@ -92,7 +92,7 @@ pub const STATISTICS: [SummaryStatistic; 3] = [
 /// The least whole number that a double may not hold.
 const LARGE: f64 = 9_007_199_254_740_992.0;
 
-/// Finite values in order, at least one.
+/// Values in order, at least one.
 struct OrderedValues<'a>(Vec<MeasuredValue<'a>>);
 
 impl<'a> OrderedValues<'a> {
@@ -100,8 +100,10 @@ impl<'a> OrderedValues<'a> {
         values.sort_by(|a, b| {
             a.number.total_cmp(&b.number).then_with(|| a.large_integer().cmp(&b.large_integer()))
         });
-        (!values.is_empty() && values.iter().all(|it| it.number.is_finite()))
-            .then_some(Self(values))
+        // An infinite one that is not spelled so is too large.
+        let is_known =
+            |it: &MeasuredValue<'_>| CellValue::Number(it.spelled.to_owned()).number().is_some();
+        (!values.is_empty() && values.iter().all(is_known)).then_some(Self(values))
     }
 
     /// The places of the ends of the interval, or else of the range.
@@ -147,8 +149,14 @@ impl MeasuredValue<'_> {
     }
 }
 
-/// A number as JSON spells it, a whole one without a point.
+/// A number as JSON spells it, a whole one without a point. An infinite one is spelled as in tables.
 fn number(number: f64) -> CellValue {
+    if number.is_nan() {
+        return CellValue::NotANumber;
+    } else if number.is_infinite() {
+        let sign = if number < 0.0 { "-" } else { "" };
+        return CellValue::Number(format!("{sign}Infinity"));
+    }
     CellValue::Number(match number.fract() == 0.0 && number.abs() < LARGE {
         true => format!("{number:.0}"),
         false => format!("{number:?}"),
@@ -189,7 +197,7 @@ impl<'a> ReplicateSummary<'a> {
             Some(PointSummary {
                 point: keys.iter().map(|at| &first.cells[*at]).collect(),
                 columns: measured.iter().map(|at| ColumnSummary::new(group, *at)).collect(),
-                not_ok: rows.absent(),
+                not_ok: rows.absent(&measured),
                 uncertain: first.uncertain.as_deref(),
             })
         });

@@ -242,6 +242,7 @@ fn verdict(column: &MedianColumn, row: &MedianRow) -> String {
         (ChangeVerdict::Unclear { .. }, _) if compared.is_rounded => "unclear (digits)".to_owned(),
         (ChangeVerdict::Unclear { needed: Some(needed) }, _) => format!("unclear ({needed})"),
         (ChangeVerdict::Unclear { needed: None }, _) => "unclear (>1000)".to_owned(),
+        (ChangeVerdict::Infinite, _) => "unclear (infinite)".to_owned(),
         (verdict, _) => verdict.to_string(),
     }
 }
@@ -259,7 +260,11 @@ fn below(table: &MedianTable, column: &MedianColumn, threshold: f64) -> Vec<Stri
         lines.push(line);
     }
     let has = |is: fn(&ChangeVerdict) -> bool| column.compared().any(|it| is(&it.verdict));
-    if column.compared().any(|it| it.verdict.is_unclear() && !it.is_rounded) {
+    if has(|it| *it == ChangeVerdict::Infinite) {
+        lines.push("unclear (infinite): an end of an interval is infinite".to_owned());
+    }
+    let is_unclear = |it: &ChangeVerdict| matches!(it, ChangeVerdict::Unclear { .. });
+    if column.compared().any(|it| is_unclear(&it.verdict) && !it.is_rounded) {
         lines.push("unclear (N): about N values a side would decide".to_owned());
     }
     if column.compared().any(|it| it.is_rounded) {

@@ -63,8 +63,8 @@ pub use self::status::{
     suspended_title, waiting_jobs,
 };
 pub use self::table::{
-    TableFormat, different_requests, disturbed_rows, ends_in_words, table, table_comparison,
-    table_counts, table_summary, why_unknown,
+    TableFormat, different_requests, disturbed_rows, ends_in_words, not_numbers, table,
+    table_comparison, table_counts, table_summary, why_unknown,
 };
 pub use self::terminal::{Output, coloured, harmless, print_paged};
 pub use self::tree::{TreePrinter, TreeStyle};

@@ -64,7 +64,9 @@ pub fn table(frame: &Frame, format: TableFormat, out: &mut dyn Write) -> io::Res
     let lines: Vec<Vec<Cow<'_, str>>> = std::iter::once(header).chain(rows).collect();
     let styles_of_table = (0..frame.columns.len()).map(|at| {
         let mut cells = frame.rows.iter().map(|row| &row.cells[at]);
-        let is_number = cells.all(|cell| matches!(cell, CellValue::Number(_) | CellValue::Null));
+        let is_number = cells.all(|cell| {
+            matches!(cell, CellValue::Number(_) | CellValue::NotANumber | CellValue::Null)
+        });
         ColumnStyle { is_number, may_be_cut: !has_number(&lines, at), ..ColumnStyle::default() }
     });
     let styles_of_rows = of_rows.iter().map(|(column, _)| ColumnStyle {
@@ -119,6 +121,18 @@ pub fn disturbed_rows(table: &Frame) -> Option<String> {
         rows => format!("{rows} rows were"),
     };
     Some(format!("{rows} not measured exclusively, which the task asks for by now"))
+}
+
+/// Returns a note on results that are not numbers, which count as rows that are not there, if there are some.
+pub fn not_numbers(table: &Frame) -> Option<String> {
+    let counts = table.not_numbers().map(|(name, rows)| {
+        let noun = if rows == 1 { "row" } else { "rows" };
+        format!("{} in {rows} {noun}", harmless(name))
+    });
+    let counts: Vec<String> = counts.collect();
+    (!counts.is_empty()).then(|| {
+        format!("not a number: {}; such a row counts as one that is not ok", counts.join(", "))
+    })
 }
 
 /// Returns a warning on rows of one point whose calls were told different resources, if there are some.

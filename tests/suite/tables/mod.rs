@@ -69,12 +69,11 @@ fn output_in(
 
 fn header() -> RecipeHeader {
     RecipeHeader {
-        keeps_types: false,
-        replicates: None,
         columns: vec!["00 tenfold".to_owned()],
         allow_failed: true,
         names: vec!["x".to_owned()],
         outputs: vec!["tenfold".to_owned(), "plots/".to_owned()],
+        ..RecipeHeader::default()
     }
 }
 

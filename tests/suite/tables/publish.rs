@@ -224,7 +224,7 @@ fn recipes_of_one_short_name_are_two_tables() {
     let lab = lab();
     let recipe = |column: &str| {
         let columns = vec![column.to_owned()];
-        let header = RecipeHeader { columns, ..RecipeHeader::default() };
+        let header = RecipeHeader { columns, ..RecipeHeader::default() }.before_version_4(false);
         LongText::of_bytes(RecipeWriter::begin(Vec::new(), &header).unwrap().finish())
     };
     let [one, other] = COLLIDING.map(recipe);

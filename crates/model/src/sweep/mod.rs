@@ -31,7 +31,7 @@ pub use self::file_columns::{
 };
 pub use self::output_table::{
     CellValue, GatheredTable, JsonType, MAX_CELL, PointOutput, PointOutputs, STATUS, TableCell,
-    TableFault, TableRow, cell_values, fault_of_outputs, needs_contents,
+    TableFault, TableRow, cell_values, fault_of_outputs, mark_bare_numbers, needs_contents,
 };
 pub use self::parameter_files::{NoDefaultText, ParameterFault, ParameterProblem, Parameters};
 pub use self::points::{Likeness, Lookalike, SweepPoint, SweepPoints, point_path, point_title};

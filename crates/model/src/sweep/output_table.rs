@@ -1,6 +1,7 @@
 //! The table of a sweep: a row for each point with its outputs, as NDJSON.
 //!
-//! A column has one type, but for the fields of JSON: these keep their own.
+//! A column has one type, but for the fields of JSON: these keep their own. Results may be numbers that JSON does not have: an infinite one is
+//! the text `Infinity` or `-Infinity`, and one that is not a number, `NaN`, is null, as if there were none.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -126,11 +127,11 @@ impl<'a> GatheredTable<'a> {
             .flat_map(|number| self.of_point(number).into_iter().map(move |cells| (number, cells)))
     }
 
-    /// Returns the number that each point has in a column of results; `None` where it failed.
+    /// Returns the number that each point has in a column of results; `None` where it failed, or is not a number.
     ///
     /// # Errors
     ///
-    /// Fails if there is no such column, or a point that has not failed has no finite number there, or several.
+    /// Fails if there is no such column, or a point that has not failed has something else there, or several numbers.
     pub fn numbers(&self, name: &str) -> Result<Vec<Option<f64>>, TableFault> {
         let of_points = self.points.names().len();
         let known = &self.names.all[of_points..];
@@ -145,7 +146,7 @@ impl<'a> GatheredTable<'a> {
             let rows = self.of_point(number);
             let what = match &rows[..] {
                 [row] => match row[column].number() {
-                    Some(number) => return Ok(Some(number)),
+                    Some(number) => return Ok(Some(number).filter(|it| !it.is_nan())),
                     None => match row[column].text() {
                         Some(text) => format!("has {text:?}, which is not a finite number"),
                         None => "has no number".to_owned(),
@@ -343,16 +344,91 @@ fn objects(output: &PointOutput, is_rows: bool) -> Result<Vec<FieldValues<'_>>, 
     Ok(objects)
 }
 
-/// The type and the text of a value: a string, or how it is spelled; `None` for null.
+/// The type and the text of a value: a string, or how it is spelled; `None` for null. Numbers that JSON does not have are marked:
+/// see [`mark_bare_numbers`].
 pub(super) fn field_value(value: &RawValue) -> Result<Option<FieldValue<'_>>, SheetFault> {
     let spelled = Cow::Borrowed(value.get());
     Ok(Some(match value.get().as_bytes().first() {
         Some(b'n') => return Ok(None),
+        Some(b'"') if let Some(number) = marked_number(value.get()) => {
+            (JsonType::Number, number.into())
+        }
         Some(b'"') => (JsonType::Text, json_text(value)?),
         Some(b't' | b'f') => (JsonType::Boolean, spelled),
-        Some(b'{' | b'[') => (JsonType::Text, spelled),
+        Some(b'{' | b'[') => (JsonType::Text, unmarked(value.get())),
         _ => (JsonType::Number, spelled),
     }))
+}
+
+/// A number that JSON does not have, as programs write it bare and as it is marked in a string: no writer spells letters as escapes.
+struct BareNumber {
+    spelled: &'static str,
+    marked: &'static str,
+}
+
+const BARE_NUMBERS: [BareNumber; 3] = [
+    BareNumber { spelled: NAN, marked: r#""\u004eaN""# },
+    BareNumber { spelled: "-Infinity", marked: r#""-\u0049nfinity""# },
+    BareNumber { spelled: "Infinity", marked: r#""\u0049nfinity""# },
+];
+
+/// How a value is spelled that is not a number.
+const NAN: &str = "NaN";
+
+/// The number that a string stands for, if it is a mark.
+fn marked_number(string: &str) -> Option<&'static str> {
+    BARE_NUMBERS.iter().find(|it| it.marked == string).map(|it| it.spelled)
+}
+
+/// The text of an object or array as it was spelled.
+fn unmarked(json: &str) -> Cow<'_, str> {
+    let mut text = Cow::Borrowed(json);
+    for BareNumber { spelled, marked } in BARE_NUMBERS {
+        if text.contains(marked) {
+            text = text.replace(marked, spelled).into();
+        }
+    }
+    text
+}
+
+/// Marks numbers that stand bare in JSON and are not JSON, as Python writes them: `NaN`, `Infinity` and `-Infinity`. Everything else
+/// stays as it is.
+pub fn mark_bare_numbers(json: &[u8]) -> Cow<'_, [u8]> {
+    if !json.windows(2).any(|it| it == b"Na" || it == b"In") {
+        return Cow::Borrowed(json);
+    }
+    let (mut marked, mut at, mut is_in_string) = (Vec::with_capacity(json.len()), 0, false);
+    while at < json.len() {
+        let rest = &json[at..];
+        let number = BARE_NUMBERS.iter().find(|it| rest.starts_with(it.spelled.as_bytes()));
+        let is_before = matches!(marked.last(), Some(b':' | b' ' | b'\t' | b'[' | b','));
+        let taken = match number {
+            Some(number) if !is_in_string && is_before => {
+                marked.extend_from_slice(number.marked.as_bytes());
+                number.spelled.len()
+            }
+            _ => {
+                is_in_string ^= rest[0] == b'"';
+                let taken = if rest[0] == b'\\' { rest.len().min(2) } else { 1 };
+                marked.extend_from_slice(&rest[..taken]);
+                taken
+            }
+        };
+        at += taken;
+    }
+    Cow::Owned(marked)
+}
+
+/// The number that JSON does not have and a text spells, in any case: `nan`, `inf`, `Infinity`, with or without a sign. It is spelled as in a table.
+pub(super) fn special_number(text: &str) -> Option<&'static str> {
+    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let is = |word: &str| unsigned.eq_ignore_ascii_case(word);
+    match text.starts_with('-') {
+        _ if is("nan") => Some(NAN),
+        true if is("inf") || is("infinity") => Some("-Infinity"),
+        false if is("inf") || is("infinity") => Some("Infinity"),
+        _ => None,
+    }
 }
 
 fn cell<'a>(fields: &'a ObjectFields<'_>, name: &str) -> TableCell<'a> {
@@ -457,7 +533,9 @@ pub type TableRow<'a> = (usize, Vec<TableCell<'a>>);
 pub enum CellValue {
     /// Nothing.
     Null,
-    /// A number, as it is spelled.
+    /// A result that is not a number where others are: `NaN`. It is null in JSON.
+    NotANumber,
+    /// A number, as it is spelled; an infinite one is a text in JSON.
     Number(String),
     /// A field of JSON that is `true` or `false`.
     Boolean(bool),
@@ -477,17 +555,21 @@ impl CellValue {
     pub(super) fn of_field(field: Option<(JsonType, Cow<'_, str>)>) -> Self {
         match field {
             None => Self::Null,
+            Some((JsonType::Number, text)) if text == NAN => Self::NotANumber,
             Some((JsonType::Number, text)) => Self::Number(text.into_owned()),
             Some((JsonType::Boolean, text)) => Self::Boolean(text == "true"),
             Some((JsonType::Text, text)) => Self::Text(text.into_owned()),
         }
     }
 
-    /// Its value as a number, if a double can hold it: `1e400` is a number of JSON, and too large for all of these.
+    /// Its value as a number, if a double can hold it: `1e400` is a number of JSON, and too large for all of these. It may be infinite.
     pub fn number(&self) -> Option<f64> {
         match self {
-            Self::Number(text) => text.parse().ok().filter(|number: &f64| number.is_finite()),
-            Self::Null | Self::Boolean(_) | Self::Text(_) => None,
+            Self::Number(text) => {
+                let number: f64 = text.parse().ok()?;
+                (number.is_finite() || special_number(text).is_some()).then_some(number)
+            }
+            Self::Null | Self::NotANumber | Self::Boolean(_) | Self::Text(_) => None,
         }
     }
 
@@ -495,6 +577,7 @@ impl CellValue {
     pub fn text(&self) -> &str {
         match self {
             Self::Null => "",
+            Self::NotANumber => NAN,
             Self::Boolean(true) => "true",
             Self::Boolean(false) => "false",
             Self::Number(text) | Self::Text(text) => text,
@@ -506,7 +589,7 @@ impl CellValue {
 impl Serialize for CellValue {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Self::Null => serializer.serialize_none(),
+            Self::Null | Self::NotANumber => serializer.serialize_none(),
             Self::Boolean(value) => serializer.serialize_bool(*value),
             Self::Text(text) => serializer.serialize_str(text),
             Self::Number(text) => match serde_json::from_str::<&RawValue>(text) {
@@ -544,13 +627,28 @@ impl<'a> TableCell<'a> {
         }
     }
 
-    /// The finite number that it is.
+    /// The number that it is, or `NaN`.
     fn number(self) -> Option<f64> {
         let text = match self {
             Self::Field(of, text) => Some(text).filter(|_| of == JsonType::Number),
             Self::Null | Self::Text(_) | Self::Result { .. } => self.text(),
         };
-        text.filter(|text| is_number(text))?.parse().ok().filter(|number: &f64| number.is_finite())
+        match self.special() {
+            Some(special) => special.parse().ok(),
+            None => text
+                .filter(|text| is_json_number(text))?
+                .parse()
+                .ok()
+                .filter(|it: &f64| it.is_finite()),
+        }
+    }
+
+    /// The number that JSON does not have and a result is.
+    fn special(self) -> Option<&'static str> {
+        match self {
+            Self::Null | Self::Text(_) | Self::Field(JsonType::Boolean | JsonType::Text, _) => None,
+            Self::Result { .. } | Self::Field(JsonType::Number, _) => special_number(self.text()?),
+        }
     }
 
     /// Returns the first type that can hold this cell, beginning with the type of the cells before it.
@@ -558,7 +656,8 @@ impl<'a> TableCell<'a> {
         match self.text() {
             _ if matches!(self, Self::Null | Self::Field(..)) || before == CellType::Hash => before,
             None => CellType::Hash,
-            Some(text) if before == CellType::Number && is_number(text) => CellType::Number,
+            Some(_) if before == CellType::Number && self.special().is_some() => before,
+            Some(text) if before == CellType::Number && is_json_number(text) => CellType::Number,
             Some(_) => CellType::Text,
         }
     }
@@ -566,6 +665,10 @@ impl<'a> TableCell<'a> {
     fn write(self, of_column: CellType, out: &mut dyn Write) -> io::Result<()> {
         match self.written(of_column) {
             None => out.write_all(b"null"),
+            Some((JsonType::Number, text)) if text == NAN => out.write_all(b"null"),
+            Some((JsonType::Number, text)) if special_number(&text).is_some() => {
+                Ok(serde_json::to_writer(out, &*text)?)
+            }
             Some((JsonType::Text, text)) => Ok(serde_json::to_writer(out, &*text)?),
             Some((JsonType::Number | JsonType::Boolean, text)) => out.write_all(text.as_bytes()),
         }
@@ -580,6 +683,11 @@ impl<'a> TableCell<'a> {
         match (self, self.text()) {
             (Self::Null, _) => None,
             (Self::Field(own, text), _) => Some((own, text.into())),
+            (Self::Result { .. }, _)
+                if of_column == CellType::Number && self.special().is_some() =>
+            {
+                Some((of_column_type, self.special()?.into()))
+            }
             (Self::Result { hash, .. }, _) if of_column == CellType::Hash => {
                 Some((JsonType::Text, hash.full().into()))
             }
@@ -589,7 +697,7 @@ impl<'a> TableCell<'a> {
 }
 
 /// Whether a text is a number as JSON spells it, and nothing else.
-fn is_number(text: &str) -> bool {
+pub(super) fn is_json_number(text: &str) -> bool {
     text.starts_with(|first: char| first == '-' || first.is_ascii_digit())
         && serde_json::from_str::<&RawValue>(text).is_ok_and(|number| number.get() == text)
 }
@@ -641,9 +749,39 @@ mod tests {
         assert!(results(&[&[&long[..], b"\n"].concat()]).starts_with("\"aaa"));
         assert_eq!(results(&[&longer]), "\"c0ffee\";");
         for text in
-            ["", "01", " 1", "1 ", "1\r", "+1", "1.", ".5", "-", "1e", "0x1", "true", "NaN", "[1]"]
+            ["", "01", " 1", "1 ", "1\r", "+1", "1.", ".5", "-", "1e", "0x1", "true", "NaNs", "[1]"]
         {
             assert!(results(&[text.as_bytes(), b"1"]).ends_with("\"1\";"), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn numbers_that_json_does_not_have_leave_a_column_one_of_numbers() {
+        let spelled = [&b"1.5\n"[..], b"nan\n", b"-Inf", b"+infinity\n", b"NAN", b"inf"];
+        let written = r#"1.5;null;"-Infinity";"Infinity";null;"Infinity";"#;
+        assert_eq!(results(&spelled), written);
+        assert_eq!(results(&[b"nan", b"nan"]), "null;null;");
+        // Among words they are words, and so are names of points.
+        assert_eq!(results(&[b"inf", b"word"]), "\"inf\";\"word\";");
+        assert_eq!(table(&[TableCell::Text("nan"), TableCell::Text("1")]), "\"nan\";\"1\";");
+    }
+
+    #[test]
+    fn bare_numbers_of_json_are_marked_and_strings_stay() {
+        let json = br#"{"NaN": NaN, "a":[Infinity,-Infinity], "b": "NaN, \" NaN", "c":NaN}"#;
+        let marked = mark_bare_numbers(json);
+        let fields = json_fields(&marked).unwrap();
+        let values: Vec<_> = fields.iter().map(|(_, it)| field_value(it).unwrap()).collect();
+        let number = |text: &'static str| Some((JsonType::Number, Cow::Borrowed(text)));
+        assert_eq!((&values[0], &values[3]), (&number("NaN"), &number("NaN")));
+        assert_eq!(values[1], Some((JsonType::Text, "[Infinity,-Infinity]".into())));
+        assert_eq!(values[2], Some((JsonType::Text, "NaN, \" NaN".into())));
+        assert_eq!(CellValue::of_field(number("NaN")), CellValue::NotANumber);
+        let infinite = CellValue::of_field(number("-Infinity"));
+        assert_eq!(infinite.number(), Some(f64::NEG_INFINITY));
+        assert_eq!(serde_json::to_string(&infinite).unwrap(), "\"-Infinity\"");
+        for json in [&b"{\"a\":\"In\"}"[..], b"NaNs", b"{\"a\": \"x\\\\\", \"b\": \"In\"}"] {
+            assert_eq!(*mark_bare_numbers(json), *json);
         }
     }
 

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::output_table::field_value;
+use super::output_table::{field_value, is_json_number, mark_bare_numbers, special_number};
 use super::sheet::{SheetRecord, SheetRecords, json_fields, trimmed};
-use super::{CellValue, SheetFault, SheetFormat, SheetProblem};
+use super::{CellValue, ColumnShape, SheetFault, SheetFormat, SheetProblem, TableColumn};
 
 /// A table that is known by its contents alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,6 +16,23 @@ pub struct CellTable {
 }
 
 impl CellTable {
+    /// Whether a result is a column of texts that would be one of numbers, if it were made now: some are numbers that JSON does not have.
+    pub fn has_texts_of_numbers(&self, columns: &[TableColumn]) -> bool {
+        let results = columns.iter().filter_map(|column| match &column.shape {
+            ColumnShape::One(name) => self.names.iter().position(|it| **it == **name),
+            ColumnShape::Fields | ColumnShape::Rows => None,
+        });
+        results.into_iter().any(|at| {
+            let cells =
+                || self.rows.iter().map(|row| &row[at]).filter(|it| **it != CellValue::Null);
+            let is_number = |it: &CellValue| match it {
+                CellValue::Text(text) => is_json_number(text) || special_number(text).is_some(),
+                _ => false,
+            };
+            cells().all(is_number) && cells().any(|it| special_number(it.text()).is_some())
+        })
+    }
+
     /// The table as CSV, with a header. Nothing is an empty cell.
     pub fn csv(&self) -> String {
         let mut text = String::new();
@@ -44,7 +61,8 @@ pub fn add_csv_line<'a>(cells: impl Iterator<Item = &'a str>, text: &mut String)
     text.push('\n');
 }
 
-/// Reads a table. A column of TSV or CSV has numbers if each cell is one or empty.
+/// Reads a table. A column of TSV or CSV has numbers if each cell is one or empty, and some are finite. A column of NDJSON that has numbers has infinite
+/// ones where it has the texts `Infinity` and `-Infinity`, and no other texts.
 ///
 /// # Errors
 ///
@@ -52,7 +70,7 @@ pub fn add_csv_line<'a>(cells: impl Iterator<Item = &'a str>, text: &mut String)
 pub fn read_cells(contents: &[u8]) -> Result<CellTable, SheetProblem> {
     let contents = trimmed(contents);
     match SheetFormat::detect(contents) {
-        SheetFormat::Ndjson => objects(contents),
+        SheetFormat::Ndjson => objects(&mark_bare_numbers(contents)),
         SheetFormat::Tsv => records(contents, b'\t'),
         SheetFormat::Csv => records(contents, b','),
         SheetFormat::JsonArray => Err(problem(1, SheetFault::Array)),
@@ -93,9 +111,30 @@ fn objects(contents: &[u8]) -> Result<CellTable, SheetProblem> {
         }
         table.rows.push(row);
     }
+    for at in 0..table.names.len() {
+        find_infinite(&mut table.rows, at);
+    }
     let width = table.names.len();
     table.rows.iter_mut().for_each(|row| row.resize(width, CellValue::Null));
     Ok(table)
+}
+
+/// Makes texts of infinite numbers numbers, in a column that has no other texts, and numbers.
+fn find_infinite(rows: &mut [Vec<CellValue>], column: usize) {
+    let is_infinite = |text: &str| matches!(text, "Infinity" | "-Infinity");
+    let cells = || rows.iter().filter_map(|row| row.get(column));
+    let mut texts = cells().filter(|cell| matches!(cell, CellValue::Text(_))).peekable();
+    if texts.peek().is_none()
+        || !texts.all(|cell| is_infinite(cell.text()))
+        || !cells().any(|cell| matches!(cell, CellValue::Number(_)))
+    {
+        return;
+    }
+    for cell in rows.iter_mut().filter_map(|row| row.get_mut(column)) {
+        if let CellValue::Text(text) = cell {
+            *cell = CellValue::Number(std::mem::take(text));
+        }
+    }
 }
 
 fn records(contents: &[u8], separator: u8) -> Result<CellTable, SheetProblem> {
@@ -124,11 +163,16 @@ fn records(contents: &[u8], separator: u8) -> Result<CellTable, SheetProblem> {
         return Err(problem(1, SheetFault::SameName(names[at].clone())));
     }
     let lines: Vec<Vec<String>> = lines.collect();
-    let numbers: Vec<bool> =
-        (0..names.len()).map(|at| lines.iter().all(|line| is_number(&line[at]))).collect();
+    let is_of_numbers = |at: usize| {
+        let mut cells = lines.iter().map(|line| &*line[at]);
+        cells.clone().all(is_number)
+            && cells.any(|text| !text.is_empty() && special_number(text).is_none())
+    };
+    let numbers: Vec<bool> = (0..names.len()).map(is_of_numbers).collect();
     let rows = lines.into_iter().map(|line| {
         let cells = line.into_iter().zip(&numbers).map(|(text, is_number)| match is_number {
             _ if text.is_empty() => CellValue::Null,
+            true if text.parse().is_ok_and(f64::is_nan) => CellValue::NotANumber,
             true => CellValue::Number(text),
             false => CellValue::Text(text),
         });
@@ -137,9 +181,9 @@ fn records(contents: &[u8], separator: u8) -> Result<CellTable, SheetProblem> {
     Ok(CellTable { rows: rows.collect(), names })
 }
 
-/// Whether a cell may be in a column of numbers: it is empty, or a finite number.
+/// Whether a cell may be in a column of numbers: it is empty, or a number.
 fn is_number(text: &str) -> bool {
-    text.is_empty() || text.parse::<f64>().is_ok_and(f64::is_finite)
+    text.is_empty() || text.parse::<f64>().is_ok()
 }
 
 fn text(value: &[u8]) -> Option<String> {

@@ -391,7 +391,7 @@ struct SideValues<'a> {
     rows: usize,
     /// A value for each call.
     measured: MeasuredSide<'a>,
-    /// The number of calls whose rows are not there.
+    /// The number of calls whose rows are not there, or are not a number.
     not_ok: usize,
     /// The number of rows that are there and have nothing.
     empty: usize,
@@ -404,7 +404,7 @@ struct SideValues<'a> {
 
 impl<'a> SideValues<'a> {
     fn new(rows: &SideRows<'a>, column: Option<usize>) -> Self {
-        let (rows_in_all, not_ok) = (rows.rows().len(), rows.absent());
+        let (rows_in_all, not_ok) = (rows.rows().len(), rows.absent(column.as_slice()));
         let mut side = Self { rows: rows_in_all, not_ok, ..Self::default() };
         let Some(at) = column else { return side };
         side.measured = rows.measured(at);
@@ -647,12 +647,14 @@ mod tests {
         let plain = |last: &str| format!("bench,s\na,1.5\na,1.25\na,1.0\na,{last}\n");
         let replicates =
             |last: &str| format!("bench,replicate,s\na,1,1.5\na,2,1.25\na,3,1.0\na,4,{last}\n");
-        for text in ["timeout", "NaN"] {
-            for (old, new) in [(plain("2"), plain(text)), (replicates("2"), replicates(text))] {
-                let error = of_files(&old, &new).unwrap_err().to_string();
-                let expected = format!("{text:?} in row 4 of the new table is not a number");
-                assert!(error.ends_with(&expected), "{error}");
-            }
+        for of in [plain, replicates] {
+            let error = of_files(&of("2"), &of("timeout")).unwrap_err().to_string();
+            assert!(
+                error.ends_with("\"timeout\" in row 4 of the new table is not a number"),
+                "{error}"
+            );
+            let row = &of_files(&of("inf"), &of("NaN")).unwrap().columns[0].rows[0];
+            assert_eq!((row.not_ok, row.n()), ([0, 1], [4, 3]), "one of them is not a number");
         }
         let large = |last: &str| format!("{{\"s\":1}}\n{{\"s\":2}}\n{{\"s\":{last}}}\n");
         let error = of_files(&large("3"), &large("1e400")).unwrap_err().to_string();

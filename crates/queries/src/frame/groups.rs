@@ -51,7 +51,7 @@ pub struct CallValues<'a> {
 /// A number of a table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MeasuredValue<'a> {
-    /// The number; infinite if no double can hold it.
+    /// The number; also infinite if no double can hold it.
     pub number: f64,
     /// Its spelling.
     pub spelled: &'a str,
@@ -96,9 +96,13 @@ impl<'a> SideRows<'a> {
         self.rows().filter(|row| row.status == RowStatus::Ok)
     }
 
-    /// The number of calls whose rows are not there. A row without the number of a call is one alone.
-    pub fn absent(&self) -> usize {
-        let absent = self.rows().filter(|row| row.status != RowStatus::Ok).map(|row| row.call);
+    /// The number of calls whose rows are not there, or are not a number in one of these columns. A row without the number of a call is one
+    /// alone.
+    pub fn absent(&self, columns: &[usize]) -> usize {
+        let is_nan =
+            |row: &FrameRow| columns.iter().any(|at| row.cells[*at] == CellValue::NotANumber);
+        let absent = self.rows().filter(|row| row.status != RowStatus::Ok || is_nan(row));
+        let absent = absent.map(|row| row.call);
         let known: HashSet<usize> = absent.clone().flatten().collect();
         known.len() + absent.filter(Option::is_none).count()
     }
@@ -252,7 +256,7 @@ mod tests {
                 values.join("+")
             });
             let calls: Vec<String> = calls.collect();
-            format!("{}: {} / {}", key.join(" "), calls.join(" "), group.sides[0].absent())
+            format!("{}: {} / {}", key.join(" "), calls.join(" "), group.sides[0].absent(&[]))
         });
         groups.collect()
     }
@@ -373,7 +377,7 @@ mod tests {
             places: vec![Some(0), benchmark],
         };
         let groups = grouped([side(&old, Some(2)), side(&new, Some(2))]);
-        let counts = groups.iter().map(|it| it.sides.each_ref().map(SideRows::absent));
+        let counts = groups.iter().map(|it| it.sides.each_ref().map(|side| side.absent(&[])));
         assert_eq!(counts.collect::<Vec<_>>(), [[0, 1], [0, 1]]);
     }
 

@@ -92,10 +92,11 @@ impl FrameColumn {
         self.role == ColumnRole::Key && self.name != REPLICATE
     }
 
-    /// Whether a cell is a number, or would be one if all cells of the column were. A string of JSON is not.
+    /// Whether a cell is a number or `NaN`, or would be one if all cells of the column were. A string of JSON is not.
     pub(crate) fn reads_as_number(&self, cell: &CellValue) -> bool {
         match cell {
             CellValue::Number(_) => cell.number().is_some(),
+            CellValue::NotANumber => true,
             CellValue::Text(text) if !self.is_field => {
                 text.parse::<f64>().is_ok_and(f64::is_finite)
             }
@@ -117,9 +118,9 @@ impl FrameColumn {
 pub(crate) struct CellKinds<'a> {
     /// The number of cells.
     pub(crate) cells: usize,
-    /// The number of them that are numbers, also if no double can hold them.
+    /// The number of them that are numbers or `NaN`, also if no double can hold them.
     pub(crate) numbers: usize,
-    /// The number of them that [read as finite numbers](FrameColumn::reads_as_number).
+    /// The number of them that [read as numbers](FrameColumn::reads_as_number).
     pub(crate) readable: usize,
     /// The first text among these.
     pub(crate) text: Option<&'a CellValue>,
@@ -132,7 +133,7 @@ impl<'a> CellKinds<'a> {
         let mut kinds = Self::default();
         for cell in cells.filter(|cell| **cell != CellValue::Null) {
             kinds.cells += 1;
-            let is_number = matches!(cell, CellValue::Number(_));
+            let is_number = matches!(cell, CellValue::Number(_) | CellValue::NotANumber);
             kinds.numbers += usize::from(is_number);
             if column.reads_as_number(cell) {
                 kinds.readable += 1;
@@ -181,10 +182,18 @@ impl Frame {
         self.extent.calls < self.extent.points
     }
 
-    /// Whether all rows are there.
+    /// Whether all rows are there, and each result that should be a number is one.
     pub fn is_complete(&self) -> bool {
         !self.extent.has_unknown_points
-            && self.included().all(|row| matches!(row.status, RowStatus::Ok))
+            && self.included().all(|row| row.status == RowStatus::Ok && !row.has_nan())
+    }
+
+    /// The columns with results that are not numbers, and how many rows have one there.
+    pub fn not_numbers(&self) -> impl Iterator<Item = (&str, usize)> {
+        self.columns.iter().enumerate().filter_map(|(at, column)| {
+            let count = self.ok().filter(|row| row.cells[at] == CellValue::NotANumber).count();
+            (count > 0).then_some((&*column.name, count))
+        })
     }
 
     /// Whether rows were measured on several machines.
@@ -236,10 +245,13 @@ impl Frame {
         places
     }
 
-    /// Whether no number in a column is too large for a double.
+    /// Whether all numbers in a column are finite.
     pub(crate) fn has_finite_numbers(&self, column: usize) -> bool {
         let mut cells = self.ok().map(|row| &row.cells[column]);
-        cells.all(|cell| *cell == CellValue::Null || cell.number().is_some())
+        cells.all(|cell| match cell {
+            CellValue::Null | CellValue::NotANumber => true,
+            cell => cell.number().is_some_and(f64::is_finite),
+        })
     }
 
     /// The columns of results that have numbers and other values, so no medians, and the first of these values.

@@ -54,6 +54,13 @@ pub enum RowStatus {
     Excluded,
 }
 
+impl FrameRow {
+    /// Whether a result is not a number where others are.
+    pub fn has_nan(&self) -> bool {
+        self.cells.contains(&CellValue::NotANumber)
+    }
+}
+
 impl RowStatus {
     /// The words for all of them.
     pub(crate) const WORDS: [&str; 7] =

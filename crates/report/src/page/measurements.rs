@@ -314,7 +314,9 @@ fn first_rows(table: &PageTable, measured: &MeasuredTable<'_>) -> Markup {
     let places = frame.places(|column| !names.contains(&&*column.name));
     let numbers = places.iter().map(|at| {
         let mut cells = frame.rows.iter().map(|row| &row.cells[*at]);
-        cells.all(|cell| matches!(cell, CellValue::Number(_) | CellValue::Null))
+        cells.all(|cell| {
+            matches!(cell, CellValue::Number(_) | CellValue::NotANumber | CellValue::Null)
+        })
     });
     let numbers: Vec<bool> = numbers.collect();
     let has_status = has_status(table);
@@ -607,6 +609,7 @@ fn verdict(compared: ComparedMedians, better: Option<Better>) -> Markup {
             ChangeVerdict::Unclear { .. } if is_rounded => { "not decided: values with more digits would" },
             ChangeVerdict::Unclear { needed: Some(needed) } => { "not decided: about " (needed) " measurements would" },
             ChangeVerdict::Unclear { needed: None } => { "not decided: more than 1000 measurements would" },
+            ChangeVerdict::Infinite => "not decided: infinite values count",
             ChangeVerdict::SameCall => "the same measurements",
             ChangeVerdict::TooFew => "too few measurements",
             ChangeVerdict::Same => "no change",

@@ -10,35 +10,57 @@ use serde::{Deserialize, Serialize};
 
 use ce_model::digest::{Digest, Hasher, PIECE};
 
-/// The newest version of recipes that this program writes and reads.
-const VERSION: u32 = 3;
+/// The newest version of recipes that this program writes and reads. Since version 2, fields of JSON keep their types. Since version 4, results may be
+/// numbers that JSON does not have, and labels are in no path of the directory.
+const VERSION: u32 = 4;
 
 /// The rules of a table.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecipeHeader {
+    /// The version of the recipe.
+    #[serde(rename = "recipe")]
+    pub version: u32,
     /// The columns that outputs become: the lines of the sweep's file `columns`.
     pub columns: Vec<String>,
-    /// Whether columns are made of fields of JSON, which keep their types: version 2. In version 1, which such tables had once and all
-    /// others still have, they have the type of their column. Newer ones say nothing of it.
-    #[serde(skip)]
-    pub keeps_types: bool,
     /// Whether failed points become rows.
     pub allow_failed: bool,
-    /// By which rule replicates ended, if they did by results: version 3.
+    /// By which rule replicates ended, if they did by results: since version 3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicates: Option<String>,
     /// The names of the columns of the points.
     pub names: Vec<String>,
+    /// Those of them that are labels: since version 4.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<String>,
     /// The names of the outputs of the sweep's body.
     pub outputs: Vec<String>,
 }
 
-/// The first line of a recipe.
-#[derive(Serialize, Deserialize)]
-struct HeaderLine<H> {
-    recipe: u32,
-    #[serde(flatten)]
-    header: H,
+impl Default for RecipeHeader {
+    fn default() -> Self {
+        Self {
+            version: VERSION,
+            columns: Vec::new(),
+            allow_failed: false,
+            replicates: None,
+            names: Vec::new(),
+            labels: Vec::new(),
+            outputs: Vec::new(),
+        }
+    }
+}
+
+impl RecipeHeader {
+    /// The same rules as an earlier version of this program wrote them. `has_fields` says whether columns are made of fields of JSON.
+    #[must_use]
+    pub fn before_version_4(&self, has_fields: bool) -> Self {
+        let version = match &self.replicates {
+            Some(_) => 3,
+            None if has_fields => 2,
+            None => 1,
+        };
+        Self { version, labels: Vec::new(), ..self.clone() }
+    }
 }
 
 /// An output of a point.
@@ -70,12 +92,7 @@ impl<W: Write> RecipeWriter<W> {
     /// Begins a recipe.
     pub fn begin(out: W, header: &RecipeHeader) -> io::Result<Self> {
         let mut writer = Self { out };
-        let recipe = match (&header.replicates, header.keeps_types) {
-            (Some(_), _) => VERSION,
-            (None, true) => 2,
-            (None, false) => 1,
-        };
-        writer.line(&HeaderLine { recipe, header })?;
+        writer.line(header)?;
         Ok(writer)
     }
 
@@ -148,13 +165,11 @@ impl<R: BufRead> RecipeReader<R> {
         let header = RecipeHeader::default();
         let mut reader = Self { text, line: 0, header, buffer: Vec::new() };
         reader.next_line()?;
-        let HeaderLine { recipe, header } = reader.parse()?;
-        let keeps_types = match recipe {
-            1 => false,
-            2 | VERSION => true,
-            other => return Err(RecipeError::Version(other)),
-        };
-        reader.header = RecipeHeader { keeps_types, ..header };
+        let header: RecipeHeader = reader.parse()?;
+        if !(1..=VERSION).contains(&header.version) {
+            return Err(RecipeError::Version(header.version));
+        }
+        reader.header = header;
         Ok(reader)
     }
 
@@ -252,11 +267,11 @@ mod tests {
         let texts = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
         RecipeHeader {
             columns: texts(&["00 seconds"]),
-            keeps_types: false,
             allow_failed: true,
-            replicates: None,
             names: texts(&["x", "y \"z\""]),
+            labels: texts(&["x"]),
             outputs: texts(&["out", "plots/"]),
+            ..RecipeHeader::default()
         }
     }
 
@@ -278,8 +293,8 @@ mod tests {
     fn a_recipe_is_these_bytes() {
         let recipe = recipe();
         let text = concat!(
-            r#"{"recipe":1,"columns":["00 seconds"],"allow_failed":true,"names":["x","y \"z\""],"#,
-            r#""outputs":["out","plots/"]}"#,
+            r#"{"recipe":4,"columns":["00 seconds"],"allow_failed":true,"names":["x","y \"z\""],"#,
+            r#""labels":["x"],"outputs":["out","plots/"]}"#,
             "\n",
             r#"{"values":["1","\nä"],"outputs":[{"file":"c_a/0/00/1","#,
             r#""sha1":"ad48103e4fc71796e9708cafc43adeed0d1076b7","#,
@@ -309,24 +324,24 @@ mod tests {
     }
 
     #[test]
-    fn only_the_recipe_of_a_table_whose_fields_keep_their_types_has_version_2() {
-        let header = RecipeHeader { keeps_types: true, ..header() };
-        let text = String::from_utf8(recipe_with(&header)).unwrap();
-        assert!(text.starts_with(r#"{"recipe":2,"columns":["00 seconds"],"allow_failed":true,"#));
-        let reader = RecipeReader::begin(text.as_bytes()).unwrap();
-        assert_eq!((reader.header().clone(), reader.count()), (header, 2));
-    }
-
-    #[test]
-    fn a_table_whose_replicates_end_by_results_has_their_rule_and_version_3() {
+    fn earlier_recipes_had_a_version_for_their_rules_and_no_labels() {
         let rule = "6..70 until seconds ±5%";
-        let header =
-            RecipeHeader { replicates: Some(rule.to_owned()), keeps_types: true, ..header() };
-        let text = String::from_utf8(recipe_with(&header)).unwrap();
-        let begin = r#"{"recipe":3,"columns":["00 seconds"],"allow_failed":true,"replicates":""#;
-        assert!(text.starts_with(&format!(r#"{begin}{rule}","names":["#)), "{text}");
-        let reader = RecipeReader::begin(text.as_bytes()).unwrap();
-        assert_eq!((reader.header().clone(), reader.count()), (header, 2));
+        let until = RecipeHeader { replicates: Some(rule.to_owned()), ..header() };
+        let of_until = format!(r#""replicates":"{rule}","#);
+        for (header, version, replicates) in [
+            (header().before_version_4(false), 1, ""),
+            (header().before_version_4(true), 2, ""),
+            (until.before_version_4(true), 3, &*of_until),
+            (until.before_version_4(false), 3, &of_until),
+        ] {
+            let text = String::from_utf8(recipe_with(&header)).unwrap();
+            let first = format!(
+                r#"{{"recipe":{version},"columns":["00 seconds"],"allow_failed":true,{replicates}"names":["x","y \"z\""],"outputs":["#
+            );
+            assert!(text.starts_with(&first), "{text}");
+            let reader = RecipeReader::begin(text.as_bytes()).unwrap();
+            assert_eq!((reader.header().clone(), reader.count()), (header, 2));
+        }
     }
 
     #[test]
@@ -335,8 +350,8 @@ mod tests {
             let read = RecipeReader::begin(text.as_bytes());
             assert!(matches!(read, Err(RecipeError::Line { line: 1, .. })), "{text}");
         }
-        let newer = String::from_utf8(recipe()).unwrap().replacen(":1,", ":4,", 1);
-        assert!(matches!(RecipeReader::begin(newer.as_bytes()), Err(RecipeError::Version(4))));
+        let newer = String::from_utf8(recipe()).unwrap().replacen(":4,", ":5,", 1);
+        assert!(matches!(RecipeReader::begin(newer.as_bytes()), Err(RecipeError::Version(5))));
         let recipe = recipe();
         let cut = &recipe[..recipe.len() - 4];
         let rows: Vec<_> = RecipeReader::begin(cut).unwrap().collect();
