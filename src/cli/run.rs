@@ -212,8 +212,9 @@ impl Run {
         let trees = Trees::new(dir);
         let mut bound = BoundTask::new(&trees, task, &given.inputs)?;
         let mut looked = None;
+        // A draft may have changed files whose paths depend on points.
         if short_cut
-            && bound.task.changed.is_empty()
+            && !bound.task.is_draft()
             && let Some(storage) = open_finished(&given.storage, self.how.unrecorded())
         {
             if let Some(jobs) = find_finished(&storage, &mut bound, &trees, ranged.as_ref())? {

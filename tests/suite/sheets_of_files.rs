@@ -158,6 +158,130 @@ fn a_sheet_of_the_task_names_files_of_the_task() {
 }
 
 #[test]
+fn a_changed_file_that_a_sheet_of_the_task_names_is_not_hidden_by_a_finished_job() {
+    let text = "lines: of -> n\n    wc -l < $in_of | tr -d ' ' > $out_n\n\n";
+    for sweep in
+        ["SWEEP((lines f) OWN('s.csv') :files 'f')", "SWEEP((lines OWN('{f}')) :over f 'x')"]
+    {
+        let lab = Lab::empty().one_text(&format!("{text}{sweep}\n"));
+        let lab = lab.file("s.csv", "f\nx\n").file("x", "1\n").commit();
+        assert!(table(&lab, &[])[0].ends_with("\"n\":1}"));
+        let lab = lab.file("x", "1\n2\n");
+        let ran = run(&lab, &["-q", "--dirty"]).exit(0);
+        let changed = fs::read_to_string(lab.path("task").join(ran.stdout.trim_end())).unwrap();
+        assert!(changed.ends_with("\"n\":2}\n"), "{sweep}: {changed}");
+    }
+    // As the default of an input, it is stored as no job, either.
+    let default = "Inputs: sheet = OWN('s.csv')\n\n";
+    let sweep = "SWEEP((lines f) sheet :files 'f')\n";
+    let lab = Lab::empty().one_text(&format!("{default}{text}{sweep}"));
+    let lab = lab.file("s.csv", "f\nx\nx2\n").file("x", "1\n").file("x2", "1\n2\n").commit();
+    let lab = lab.file("x", "1\n2\n3\n");
+    run(&lab, &["--dirty"]).exit(0).says("files of the task have uncommitted changes");
+    let ran = run(&lab, &[]).exit(2);
+    ran.says("line 2: column \"f\": \"x\": has uncommitted changes");
+}
+
+#[test]
+fn all_sweeps_over_a_sheet_read_a_column_alike() {
+    let lines = LINES.split("SWEEP").next().unwrap();
+    let other = "SWEEP((lines two two) sheet";
+    for sweep in [
+        format!("{other} :files 'two')"),
+        format!("{other} :names 'two')"),
+        format!("{other} :files 'two NA' :where 'one == \"x\"')"),
+    ] {
+        let text =
+            format!("{lines}ALL(SWEEP((lines one two) sheet :files 'one' 'two NA') {sweep})\n");
+        let ran = lab(&text).run("ce", &["check"]).exit(2).stderr.clone();
+        assert!(ran.contains("another sweep over the same sheet reads the column"), "{ran}");
+    }
+    // A column that another sweep lists is no label of this one.
+    let text = format!(
+        "{lines}ALL(SWEEP((lines one one) sheet :files 'one') SWEEP((lines one two) sheet :files 'one' 'two NA'))\n"
+    );
+    let lab = lab(&text);
+    let ran = run(&lab, &["-q", "../data/sheet.csv"]).exit(0);
+    let tables = ran.lines().into_iter().map(|it| lab.stored(it)).collect::<Vec<_>>();
+    assert_eq!(tables[0].lines().next(), Some(r#"{"sample":"A","n":6}"#));
+    assert_eq!(tables[1].lines().collect::<Vec<_>>(), TABLE);
+}
+
+#[test]
+fn two_versions_are_compared_with_the_sheet_as_it_was_given() {
+    let names = LINES.replace(":files 'one' 'two NA'", ":names 'one' 'two'");
+    let lab = lab(&names);
+    lab.git("task", &["tag", "names"]);
+    let lab = lab.one_text(LINES).commit_again();
+    lab.git("task", &["tag", "files"]);
+    let last = LINES.replace("(lines one two)", "(lines one one)").replace(" 'two NA'", "");
+    let lab = lab.one_text(&last).commit_again().with_storage();
+    for versions in [["names", "files"], ["files", "HEAD"], ["HEAD", "files"], ["files", "names"]] {
+        let [old, new] = versions;
+        let ran = lab.run("ce", &["diff", old, new, "../storage", "../data/sheet.csv"]).exit(0);
+        let shown = &ran.stdout;
+        assert!(!shown.contains("digest:") && !ran.stderr.contains("failed"), "{shown}");
+    }
+    let shown = lab.run("ce", &["diff", "names", "files", "../storage", "../data/sheet.csv"]);
+    shown.shows(r#"-{"sample":"A","one":"reads/a_1.fq","two":"reads/a_2.fq","n":2}"#);
+}
+
+#[test]
+fn rows_whose_files_have_the_same_contents_are_reported_before_anything_is_executed() {
+    let one = LINES.replace("(lines one two)", "(lines one one)").replace(" 'two NA'", "");
+    let lab = lab(&one).data("reads/copy.fq", "1\n2\n3\n");
+    let lab = lab.data("sheet.csv", "one\nreads/a_1.fq\nreads/b_1.fq\nreads/copy.fq\n");
+    let ran = run(&lab, &["../data/sheet.csv"]).exit(2);
+    ran.says("line 4: the row repeats line 2: its files have the same contents");
+    assert!(!lab.path("storage/c_lines").exists());
+}
+
+#[test]
+fn paths_in_a_sheet_that_is_no_file_are_relative_to_the_current_directory() {
+    let lab = lab(LINES);
+    let sheet = SHEET.replace("reads/", "../data/reads/");
+    let text = r#"{"sample":"A","one":"../data/reads/a_1.fq","two":"../data/reads/a_2.fq"}"#;
+    let ran = run(&lab, &["-q", "-p", &format!("sheet={text}")]).exit(0);
+    assert_eq!(lab.stored(ran.stdout.trim_end()).trim_end(), TABLE[0]);
+    fs::write(lab.path("data/other.csv"), sheet).unwrap();
+    let mut command = lab.command("ce-run");
+    command.args(["--no-sync", "-q", "../storage", "/dev/stdin"]);
+    command.stdin(fs::File::open(lab.path("data/other.csv")).unwrap());
+    let ran = lab.finish(&mut command).exit(0);
+    assert_eq!(lab.stored(ran.stdout.trim_end()).lines().collect::<Vec<_>>(), TABLE);
+    // A path where the sheet is meant is a header without the column.
+    let ran = run(&lab, &["-p", "sheet=../data/sheet.csv"]).exit(2);
+    ran.says("the sheet has no column \"one\", which :files names");
+}
+
+#[test]
+fn excluded_rows_are_shown_beside_files() {
+    let where_ = LINES.replace("'two NA')", "'two NA' :where 'sample != \"B\"')");
+    let lab = lab(&where_);
+    run(&lab, &["../data/sheet.csv"]).exit(0).says("2 calls");
+    let ran = lab.run("ce", &["table", "--json", "../storage", "../data/sheet.csv"]).exit(0);
+    let rows: Vec<Value> =
+        ran.lines().into_iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let shown: Vec<[&Value; 2]> =
+        rows.iter().map(|row| [&row["row"]["sample"], &row["status"]]).collect();
+    assert_eq!(shown, [["A", "ok"], ["B", "excluded"], ["C", "ok"]]);
+}
+
+#[test]
+fn a_sweep_with_files_is_the_same_in_directories() {
+    let lab = lab(LINES);
+    assert_eq!(table(&lab, &["../data/sheet.csv"]), TABLE);
+    lab.to_directories().exit(0);
+    let files = fs::read_to_string(lab.path("task/workflow/files")).unwrap();
+    assert_eq!(files, "one\ntwo NA\n");
+    let lab = lab.commit_again();
+    assert_eq!(table(&lab, &["../data/sheet.csv"]), TABLE);
+    lab.run("ce", &["convert", "--to", "text"]).exit(0);
+    let text = fs::read_to_string(lab.path("task/workflow.ce")).unwrap();
+    assert!(text.contains("SWEEP((lines one two) sheet :files 'one' 'two NA')"), "{text}");
+}
+
+#[test]
 fn rows_that_differ_in_files_only_are_points() {
     let one = LINES.replace("one two ->", "one ->").replace(" $in_two", "");
     let one = one.replace("lines one two)", "lines one)").replace(" 'two NA'", "");
@@ -196,7 +320,9 @@ SWEEP((count of k replicate) sheet :files 'of' :over k 10 100 :replicates 2)
     let ran = run(&lab, &["--where", "label=A", "../data/sheet.tsv"]).exit(0);
     ran.says("4 calls: 4 reused");
     let ran = run(&lab, &["--where", "of=reads", "../data/sheet.tsv"]).exit(2);
-    ran.says("no sweep has points with a name \"of\"").says("there are k, label, replicate");
+    ran.says(
+        "\"of\" is a file of each point, and has no text\n  try: there are k, label, replicate",
+    );
 }
 
 /// A sheet with the columns of a public pipeline, and the sweep that reads it.
@@ -275,7 +401,8 @@ fn what_a_sheet_names_is_kept_pushed_and_pulled_with_its_job() {
     assert_eq!(inputs(&lab), kept);
     lab.run("ce", &["audit", "../storage"]).exit(0).says("3 agree");
     lab.git("", &["init", "--quiet", "--bare", "results"]);
-    lab.run("ce", &["push", "--inputs", "../storage", "../results"]).exit(0);
+    // The sheet and its files.
+    lab.run("ce", &["push", "--inputs", "../storage", "../results"]).exit(0).shows("4 inputs");
     lab.run("ce", &["pull", "../pulled", "../results"]).exit(0);
     fs::rename(lab.path("data"), lab.path("moved")).unwrap();
     let ran = lab.run("ce-run", &["-q", "../pulled", "../moved/sheet.csv"]).exit(0);

@@ -439,6 +439,7 @@ mod tests {
             own: Vec::new(),
             own_sources: Vec::new(),
             given: vec![None],
+            as_given: vec![None],
         };
         let storage = Storage::inspect(Path::new("no/such/storage"), Unrecorded::Adopt).unwrap();
         let evaluation = Evaluation::new(task, plan, files, storage);

@@ -39,6 +39,8 @@ pub struct Files {
     pub own_sources: Vec<Option<InputSource>>,
     /// The source of each input; `None` for one that was not given and is the task's default.
     pub given: Vec<Option<InputSource>>,
+    /// What the user has given for each input: a sheet that names files has paths there. `None` for a default.
+    pub as_given: Vec<Option<InputSource>>,
 }
 
 /// An evaluation of a task, which may still be running: other threads add outcomes, each once.
@@ -357,7 +359,8 @@ impl Files {
         let own_files = own.iter().map(|source| source.as_ref().and_then(|_| found_own.next()));
         let given = inputs.iter().cloned().map(Some).collect();
         let own_sources = own.to_vec();
-        Ok(Self { inputs: found, literals, own: own_files.collect(), own_sources, given })
+        let (own, as_given) = (own_files.collect(), Vec::new());
+        Ok(Self { inputs: found, literals, own, own_sources, given, as_given })
     }
 }
 
@@ -513,6 +516,11 @@ impl Evaluation {
         outcome
             .failure()
             .is_some_and(|failure| self.plan.call(call).may_fail() && failure.error.would_recur())
+    }
+
+    /// Notes that a file of the task has changes that no commit records.
+    pub(crate) fn note_changed_files(&self) {
+        self.derived.is_changed.store(true, Ordering::Relaxed);
     }
 
     /// Whether a file of the task that was found while it was evaluated has changes that no commit records.
@@ -762,6 +770,7 @@ mod tests {
             own: vec![],
             own_sources: vec![],
             given: vec![None],
+            as_given: vec![None],
         };
         let storage = Storage::inspect(Path::new("no/such/storage"), Unrecorded::Adopt).unwrap();
         let evaluation = Evaluation::new(task, plan, files, storage);

@@ -48,6 +48,6 @@ pub use self::recorded_rows::{RecordedPoint, RecordedRows};
 pub use self::sweep::{CallNumbers, point_outputs};
 pub use self::ticket::TicketRules;
 pub use self::value_error::ValueError;
-pub use self::value_maker::export_tree;
+pub use self::value_maker::{LeafOrigin, export_tree};
 pub use self::worker::{Worker, WorkerEvent, WorkerRules};
 pub use self::worker_queue::{TicketCounts, WorkerQueue};

@@ -97,6 +97,7 @@ pub(super) fn evaluation(ticket: &Ticket, storage: &Arc<Storage>) -> Result<Eval
         own: Vec::new(),
         own_sources: Vec::new(),
         given: ticket.values.iter().map(|_| None).collect(),
+        as_given: Vec::new(),
     };
     let plan = Plan::new(&task);
     Ok(Evaluation::new(task, plan, files, Arc::clone(storage)))

@@ -79,9 +79,8 @@ impl Evaluation {
         self.derived.sources.find(name.source(), &self.task).ok()
     }
 
-    /// The files and directories among these values that come from a repository, or were in the storage before, and whether each is a file
-    /// of the task or of a sheet that is its input.
-    pub fn leaves(&self, values: &[DerivedId]) -> impl Iterator<Item = (&Stored, bool)> {
+    /// The files and directories among these values that come from a repository or a sheet, or were in the storage before.
+    pub fn leaves(&self, values: &[DerivedId]) -> impl Iterator<Item = (&Stored, LeafOrigin)> {
         values.iter().flat_map(|id| {
             let how = &self.plan.value(*id).how;
             let files = match (how, self.derived.get(*id)) {
@@ -92,11 +91,25 @@ impl Evaluation {
                 ) => slice::from_ref(input),
                 _ => &[],
             };
-            // What a sheet names has no other contents as long as the sheet is the same.
-            let is_own = matches!(how, Derivation::File(_) | Derivation::Contents(_));
-            files.iter().map(move |input| (&input.file, is_own))
+            let origin = match how {
+                Derivation::File(_) => LeafOrigin::Task,
+                Derivation::Contents(_) => LeafOrigin::Sheet,
+                _ => LeafOrigin::Other,
+            };
+            files.iter().map(move |input| (&input.file, origin))
         })
     }
+}
+
+/// Where a value comes from that no call makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeafOrigin {
+    /// It is a file or text of the commit.
+    Task,
+    /// A sheet names it, which is an input.
+    Sheet,
+    /// Another repository, or the storage.
+    Other,
 }
 
 /// Makes derived values.
@@ -159,9 +172,8 @@ impl ValueMaker<'_> {
     /// Finds the input with these contents. Only what is executed needs it.
     fn contents(&self, digest: Digest) -> Result<Input, ValueError> {
         let inputs = self.evaluation.storage.inputs();
-        let known = inputs.known(digest)?;
-        if known.there || !self.store {
-            return Ok(known);
+        if !self.store {
+            return Ok(inputs.known(digest)?);
         }
         let file = inputs.unpacked(digest)?;
         let file = file.ok_or_else(|| ValueError::NoContents(cell_of_digest(&digest, "")))?;

@@ -264,8 +264,8 @@ impl<'a> Selection<'a> {
     ) -> Result<(), ResultsError> {
         let Record::Job(job) = &result.record else { return Ok(()) };
         let Some(mut seen) = self.inputs.take() else { return Ok(()) };
-        for input in &job.inputs {
-            let (file, is_here) = self.storage.inputs().expected(input.digest)?;
+        for digest in job.inputs.iter().map(|input| input.digest).chain(job.named_files()) {
+            let (file, is_here) = self.storage.inputs().expected(digest)?;
             let place = place(&file);
             if !seen.insert(place.clone()) || there.find(&place)?.is_some() {
                 continue;

@@ -1,6 +1,7 @@
 //! The filters that the attributes of a commit give to its files, and the files that Git LFS keeps elsewhere: the commit has pointers in
 //! their place.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -56,7 +57,9 @@ impl LfsFile {
         stop: &AtomicBool,
     ) -> Result<&Path, AbsentLfsObject> {
         let found = self.places.iter().find(|it| is_verified(&self.pointer, it, cache, stop));
-        found.map(PathBuf::as_path).ok_or_else(|| self.absent())
+        let absent =
+            || AbsentLfsObject { path: self.inside.clone(), oid: self.pointer.oid.clone() };
+        found.map(PathBuf::as_path).ok_or_else(absent)
     }
 
     /// Whether a file of the right size is where the contents may be. Its bytes are not read.
@@ -66,21 +69,30 @@ impl LfsFile {
         };
         self.places.iter().any(has_size)
     }
+}
 
-    /// The error that its contents are not on this host.
-    pub fn absent(&self) -> AbsentLfsObject {
-        AbsentLfsObject { path: self.inside.clone(), oid: self.pointer.oid.clone() }
+/// The contents of files of trees are not on this host.
+#[derive(Debug, thiserror::Error, Explain)]
+#[error("the objects that Git LFS keeps of {} are not in this clone: {}", counted(_0.len(), "file"), named(_0))]
+#[hint("git lfs pull, or git lfs pull --include=PATH, in the repository of each")]
+pub struct AbsentLfsObjects(Vec<PathBuf>);
+
+/// The number of files that are named.
+const MOST_NAMED: usize = 20;
+
+impl AbsentLfsObjects {
+    /// The error of these files, each named once. `None` without any.
+    pub fn new(absent: Vec<LfsFile>) -> Option<Self> {
+        let paths: BTreeSet<PathBuf> = absent.into_iter().map(|file| file.inside).collect();
+        (!paths.is_empty()).then(|| Self(paths.into_iter().collect()))
     }
 }
 
-/// The contents of files of a tree are not on this host.
-#[derive(Debug, thiserror::Error, Explain)]
-#[error("{} are kept by Git LFS, and their objects are not in this clone: {}", counted(_0.len(), "file"), listed_paths(_0).join(", "))]
-#[hint("git lfs pull --include={:?}", listed_paths(_0).join(","))]
-pub struct AbsentLfsObjects(pub Vec<AbsentLfsObject>);
-
-fn listed_paths(absent: &[AbsentLfsObject]) -> Vec<String> {
-    absent.iter().map(|it| it.path.display().to_string()).collect()
+fn named(paths: &[PathBuf]) -> String {
+    let first = paths.iter().take(MOST_NAMED).map(|path| path.display().to_string());
+    let more = paths.len().saturating_sub(MOST_NAMED);
+    let more = (more > 0).then(|| format!("and {more} more"));
+    first.chain(more).collect::<Vec<_>>().join(", ")
 }
 
 /// Whether a file has the bytes of an object.

@@ -603,7 +603,7 @@ impl AuditPlanner<'_> {
     fn source(&self, evaluation: &Evaluation, source: Source) -> Option<Stored> {
         let is_own = match evaluation.plan.origin(source) {
             Source::File(_) => true,
-            Source::Input(id) => evaluation.files.given[id.index()].is_none(),
+            Source::Input(id) => evaluation.files.as_given[id.index()].is_none(),
             _ => false,
         };
         evaluation.stored(source).or_else(|| {

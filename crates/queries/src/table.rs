@@ -255,9 +255,9 @@ fn number_of_replicate(point: SweepPoint<'_>) -> u32 {
     point.value(REPLICATE).and_then(|number| number.parse().ok()).unwrap_or_default()
 }
 
-/// Whether two points, which may be of different sets, have the same texts.
+/// Whether two points, which may be of different sets, have the same texts and files.
 fn same(one: SweepPoint<'_>, other: SweepPoint<'_>) -> bool {
-    one.values().map(|(_, text)| text).eq(other.values().map(|(_, text)| text))
+    one.texts_and_files().eq(other.texts_and_files())
 }
 
 /// All points of a sweep that leaves out some.
@@ -269,7 +269,9 @@ fn all_points(evaluation: &Evaluation, call: CallId, rules: &Sweep) -> Option<Sw
         [] => None,
         [sheet, ..] => {
             let contents = evaluation.contents(*sheet).ok()??;
-            Some(sweep::read(SheetFormat::detect(&contents), &contents).ok()?)
+            let read = sweep::read(SheetFormat::detect(&contents), &contents).ok()?;
+            let planned = evaluation.plan.gathered(call)?;
+            Some(planned.with_files(&evaluation.task, &evaluation.plan, read))
         }
     };
     Some(sweep::all_points(&rules.product, computed))

@@ -132,6 +132,7 @@ fn job(lab: &Lab, output: &str) -> String {
         inputs: &[],
         literals: &[],
         own: &[],
+        named: &[],
         outputs: &outputs,
         is_away: false,
         calls: Vec::new(),

@@ -11,7 +11,7 @@ use super::sheets_of_files::{self, SheetOfFiles};
 use super::{Error, InputError};
 use crate::{Evaluation, Files, Texts, ValueError};
 use ce_files::manifest::Scan;
-use ce_git::{AbsentLfsObjects, LfsFile, SourceError, SourceRepositories, Trees};
+use ce_git::{AbsentLfsObjects, SourceError, SourceRepositories, Trees};
 use ce_model::digest::Digest;
 use ce_model::name::InputName;
 use ce_model::plan::{Plan, PointSelection, SelectionError};
@@ -33,8 +33,10 @@ pub struct BoundTask {
     pub(super) selection: PointSelection,
     /// The plan, if it was made already.
     pub(super) plan: Option<Plan>,
+    /// What the user has given, in which sheets have paths.
+    pub(super) as_given: Vec<Option<InputSource>>,
     /// The inputs that are sheets with columns of files.
-    sheets: Vec<SheetOfFiles>,
+    pub(super) sheets: Vec<SheetOfFiles>,
 }
 
 impl BoundTask {
@@ -54,9 +56,14 @@ impl BoundTask {
         }
         let is_read = vec![true; task.inputs.len()];
         let task = load::bind(trees.dir(), task, &contents)?;
+        given.resize(task.inputs.len().max(given.len()), None);
         let sheets = sheets_of_files::look(trees, &task, &given)?;
-        let selection = PointSelection::default();
-        Ok(Self { task, given, is_read, selection, plan: None, sheets })
+        for sheet in &sheets {
+            // It may be a pipe, which can be read only once.
+            sheet.contents_of_pipe().into_iter().for_each(|it| given[sheet.input] = Some(it));
+        }
+        let (selection, as_given) = (PointSelection::default(), given.clone());
+        Ok(Self { task, given, is_read, selection, plan: None, as_given, sheets })
     }
 
     /// Puts the sheets that are values in the place of those that were given: they have the digests of files, which are hashed, and
@@ -65,12 +72,9 @@ impl BoundTask {
     /// # Errors
     ///
     /// Fails if a file cannot be read, or the storage cannot be read or written.
-    pub fn take_in_sheets(&mut self, storage: &Storage, store: bool) -> Result<(), Error> {
+    pub(super) fn take_in_sheets(&mut self, storage: &Storage, store: bool) -> Result<(), Error> {
         for sheet in &self.sheets {
-            let value = sheet.value(storage, store)?;
-            let inputs = self.task.inputs.len().max(self.given.len());
-            self.given.resize(inputs, None);
-            self.given[sheet.input] = Some(value);
+            self.given[sheet.input] = Some(sheet.value(storage, store)?);
         }
         Ok(())
     }
@@ -264,6 +268,13 @@ pub(super) fn fill_in(
     Ok(Files { inputs, given: sources, ..files })
 }
 
+/// Returns for each input of a version of a task what the user has given another version for that name.
+pub(super) fn as_given_to(other: &Evaluation, task: &Task) -> Vec<Option<InputSource>> {
+    let find = |name| other.task.inputs.iter().position(|known| known == name);
+    let given = task.inputs.iter().map(|name| other.files.as_given.get(find(name)?)?.clone());
+    given.collect()
+}
+
 /// Returns for each input of a version of a task the value that another version was given for that name.
 pub(super) fn given_to(other: &Evaluation, task: &Task) -> Vec<Option<(InputSource, Input)>> {
     let mut given = Vec::with_capacity(task.inputs.len());
@@ -290,19 +301,18 @@ pub fn check_trees(dir: &Path, task: &Task) -> Result<(), Error> {
         };
         let repository = sources.find(name.written().source(), task);
         let path = name.written().path();
-        let large = repository.and_then(|repository| {
-            repository.tree(commit, path)?;
-            repository.lfs_files(commit, path)
-        });
-        match large {
-            Ok(large) => {
-                absent.extend(large.iter().filter(|file| !file.may_be_here()).map(LfsFile::absent))
+        let found = repository.and_then(|it| it.tree(commit, path).map(|_| it));
+        match found {
+            // Who reads the files reports what is wrong with them.
+            Ok(repository) => {
+                let large = repository.lfs_files(commit, path).unwrap_or_default();
+                absent.extend(large.into_iter().filter(|file| !file.may_be_here()));
             }
             Err(SourceError::NotCloned { .. }) => {}
             Err(error) => return Err(ValueError::from(error).into()),
         }
     }
-    if absent.is_empty() { Ok(()) } else { Err(AbsentLfsObjects(absent).into()) }
+    AbsentLfsObjects::new(absent).map_or(Ok(()), |error| Err(error.into()))
 }
 
 /// Checks that some point has each text that is asked for, as far as points are known.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::own_files::own_file;
 use super::{BoundTask, Error, InputError, KnownStorages, Session};
-use crate::{CallError, Evaluation, Outcome};
+use crate::{CallError, Evaluation, LeafOrigin, Outcome};
 use ce_files::cache::Cache;
 use ce_git::{Home, Trees};
 use ce_model::digest::Digest;
@@ -96,11 +96,11 @@ impl Session {
         }
         let literals =
             ancestors.literals.iter().filter_map(|it| files.literals[it.index()].as_ref());
-        let literals = literals.map(|file| (file, false));
-        let own = files.own.iter().flatten().map(|input| (&input.file, true));
+        let literals = literals.map(|file| (file, LeafOrigin::Other));
+        let own = files.own.iter().flatten().map(|input| (&input.file, LeafOrigin::Task));
         let literals = literals.chain(own).chain(evaluation.leaves(&ancestors.derived));
-        let (literals, is_own): (Vec<Stored>, Vec<bool>) =
-            literals.map(|(file, is_own)| (file.clone(), is_own)).unzip();
+        let (literals, origins): (Vec<Stored>, Vec<LeafOrigin>) =
+            literals.map(|(file, origin)| (file.clone(), origin)).unzip();
         let (names, inputs): (Vec<_>, Vec<_>) =
             inputs.iter().map(|(name, input)| (name.clone(), input.file.digest)).unzip();
         let calls = ancestors.calls.iter().filter_map(|call| evaluation.outcome(*call));
@@ -109,7 +109,8 @@ impl Session {
             names: &names,
             inputs: &inputs,
             literals: &literals,
-            own: &runs(&is_own),
+            own: &runs(origins.iter().map(|it| *it != LeafOrigin::Other)),
+            named: &runs(origins.iter().map(|it| *it == LeafOrigin::Sheet)),
             outputs: &outputs,
             is_away: false,
             calls: calls.map(Outcome::name).collect(),
@@ -144,9 +145,9 @@ fn loose_revisions(evaluation: &Evaluation, values: &[DerivedId]) -> Vec<(TreeNa
 }
 
 /// Returns the ranges of indices at which the flag is set, as pairs of a begin and an end.
-fn runs(holds: &[bool]) -> Vec<[usize; 2]> {
+fn runs(holds: impl Iterator<Item = bool>) -> Vec<[usize; 2]> {
     let mut runs: Vec<[usize; 2]> = Vec::new();
-    for (at, _) in holds.iter().enumerate().filter(|(_, holds)| **holds) {
+    for (at, _) in holds.enumerate().filter(|(_, holds)| *holds) {
         match runs.last_mut() {
             Some([_, end]) if *end == at => *end += 1,
             _ => runs.push([at, at + 1]),
@@ -190,8 +191,11 @@ pub fn find_job(
     task: TaskVersion<'_>,
     inputs: &[InputSource],
 ) -> Result<Option<FinishedJobs>, Error> {
+    if !storage.jobs().has_any(task)? {
+        return Ok(None);
+    }
     // The evaluation that follows reports an error of an input.
-    let Ok(Some(inputs)) = storage.jobs().inputs(task, inputs) else { return Ok(None) };
+    let Ok(Some(inputs)) = storage.jobs().inputs(inputs) else { return Ok(None) };
     let outputs = storage.jobs().find(task, &inputs)?;
     Ok(outputs.map(|outputs| FinishedJobs { points: None, outputs: vec![outputs] }))
 }
@@ -456,10 +460,12 @@ pub fn find_finished(
     trees: &Trees,
     ranged: Option<&RangedInputs>,
 ) -> Result<Option<FinishedJobs>, Error> {
-    if !storage.jobs().has_any(TaskVersion::from(&bound.task))? {
+    if !storage.jobs().has_any(TaskVersion::from(&bound.task))?
+        // The evaluation that follows reports an error of an input.
+        || bound.take_in_sheets(storage, false).is_err()
+    {
         return Ok(None);
     }
-    bound.take_in_sheets(storage, false)?;
     let inputs = bound.contents(trees)?;
     match ranged {
         Some(ranged) => find_jobs(storage, &bound.task, ranged, &inputs),
@@ -480,7 +486,7 @@ fn find_jobs(
     given: &[InputSource],
 ) -> Result<Option<FinishedJobs>, Error> {
     let version = TaskVersion::from(task);
-    let Ok(Some(given)) = storage.jobs().inputs(version, given) else { return Ok(None) };
+    let Ok(Some(given)) = storage.jobs().inputs(given) else { return Ok(None) };
     let (points, mut outputs) = (points_of(task), Vec::new());
     for point in points.iter() {
         let inputs =

@@ -32,10 +32,11 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use std::{error, io, iter, mem, thread};
 
-use self::inputs::{bind_like, fill_in, given_to, of_input, texts};
+use self::inputs::{as_given_to, bind_like, fill_in, given_to, of_input, texts};
 use self::interrupts::{InterruptibleExecutor, unless_interrupted};
 use self::options::local;
 use self::own_files::own_files;
+use self::sheets_of_files::SheetOfFiles;
 use self::submitted_workers::ScheduledWorkers;
 use crate::{
     Audit, AuditBudget, AuditedCall, AuditedEnd, EvaluateError, Evaluation, Evaluator, Event,
@@ -238,10 +239,9 @@ impl Session {
     /// # Errors
     ///
     /// Fails if an input cannot be read, or if the storage cannot be read or written.
-    pub fn prepare(&self, bound: BoundTask) -> Result<Evaluation, Error> {
+    pub fn prepare(&self, mut bound: BoundTask) -> Result<Evaluation, Error> {
         let (storage, store) = (&self.storage, self.stores);
         let mut taken = Ok(());
-        let mut bound = bound;
         (self.frontend.while_reading)(&|| storage.inputs().taken_in(), &mut || {
             taken = bound.take_in_sheets(storage, store);
         });
@@ -249,7 +249,7 @@ impl Session {
             (Err(_), Some(signal)) => return Err(Interrupted(signal).into()),
             (taken, _) => taken?,
         }
-        let BoundTask { task, given, is_read, selection, plan, .. } = bound;
+        let BoundTask { task, given, is_read, selection, plan, as_given, sheets } = bound;
         let plan = self.plan(&task, selection, plan);
         check_selection(&plan)?;
         let inputs: &Vec<InputSource> = &given.iter().flatten().cloned().collect();
@@ -273,12 +273,18 @@ impl Session {
             }
         }
         let files = fill_in(&task, &is_read, files, given, InputError::NotGiven)?;
+        let files = Files { as_given, ..files };
         let texts = if task.trees.is_empty() {
             Texts::new()
         } else {
             texts(inputs.iter().chain(own.iter().flatten()))
         };
-        self.with_trees(Evaluation::new(task, plan, files, Arc::clone(storage)), texts)
+        let evaluation = Evaluation::new(task, plan, files, Arc::clone(storage));
+        let evaluation = self.with_trees(evaluation, texts)?;
+        if sheets.iter().any(SheetOfFiles::has_changed_files) {
+            evaluation.note_changed_files();
+        }
+        Ok(evaluation)
     }
 
     /// Plans another version of a task, with the inputs of the same names that a version was given.
@@ -299,7 +305,22 @@ impl Session {
         let files = Files::new(&task, &plan, &[], &own, &self.storage, self.stores);
         let files = self.unless_interrupted(files, Error::from)?;
         let all = vec![true; task.inputs.len()];
-        let files = fill_in(&task, &all, files, given_to(other, &task), no_input(titles))?;
+        let (as_given, mut given) = (as_given_to(other, &task), given_to(other, &task));
+        let sheets = sheets_of_files::look(&self.trees, &task, &as_given)?;
+        for (at, (given, as_given)) in given.iter_mut().zip(&as_given).enumerate() {
+            // A sheet has other columns of files in another version.
+            let value = match sheets.iter().find(|sheet| sheet.input == at) {
+                Some(sheet) => Some(sheet.value(&self.storage, self.stores)?),
+                None => as_given.clone(),
+            };
+            let is_same = |value: &InputSource| given.as_ref().is_some_and(|it| it.0 == *value);
+            if let Some(value) = value.filter(|value| !is_same(value)) {
+                let input = self.storage.inputs().take_in(&value, None, self.stores)?;
+                *given = Some((value, input));
+            }
+        }
+        let files = fill_in(&task, &all, files, given, no_input(titles))?;
+        let files = Files { as_given, ..files };
         let mut texts = texts(own.iter().flatten());
         texts.extend(other.texts.clone());
         self.with_trees(Evaluation::new(task, plan, files, Arc::clone(&self.storage)), texts)

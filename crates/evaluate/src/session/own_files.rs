@@ -184,14 +184,19 @@ fn own_sheets(
     })
 }
 
+/// Reads a file of the task.
+pub(super) fn read_own(trees: &Trees, file: &TaskFile) -> Result<Vec<u8>, Error> {
+    match own_file(trees, file)? {
+        InputSource::Bytes(contents) => Ok(contents),
+        InputSource::File(path) => fs::read(path).map_err(|source| {
+            InputError::OwnFile { path: file.path.to_string(), source: source.into() }.into()
+        }),
+    }
+}
+
 /// Reads the points that a file of the task has.
 fn read_sheet(trees: &Trees, file: &TaskFile) -> Result<SweepPoints, Error> {
-    let sheet = file.path.to_string();
-    let contents = match own_file(trees, file)? {
-        InputSource::Bytes(contents) => contents,
-        InputSource::File(path) => fs::read(path)
-            .map_err(|source| InputError::OwnFile { path: sheet.clone(), source: source.into() })?,
-    };
+    let (sheet, contents) = (file.path.to_string(), read_own(trees, file)?);
     let points = sweep::read(SheetFormat::detect(&contents), &contents);
     Ok(points.map_err(|problems| PointsError::Sheet { sheet, problems })?)
 }

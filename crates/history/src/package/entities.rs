@@ -282,6 +282,9 @@ impl CrateValues {
 /// The directory of a crate with the inputs of the job.
 pub(super) const INPUTS: &str = "inputs";
 
+/// The directory of the files that sheets among the inputs name, in a crate.
+pub(super) const SHEET_FILES: &str = "files-of-sheets";
+
 /// The path of an input in a crate.
 pub(super) fn input_path(name: &str) -> String {
     format!("{INPUTS}/{}", file_name(name))

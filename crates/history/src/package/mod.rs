@@ -18,7 +18,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Mutex;
 
-use self::entities::{INPUTS, input_path};
+use self::entities::{INPUTS, SHEET_FILES, input_path};
 use self::run_crate::METADATA;
 use crate::call_log::{FirstPublished, OriginalExecution, PublishedExecution};
 use crate::output_directory::{OutputToWrite, OutputsError};
@@ -139,19 +139,21 @@ impl<'a> Packer<'a> {
 
     /// Adds the inputs of a job below the directory `inputs` of a crate, if `wanted`. What else a crate has keeps its path.
     pub fn add_inputs(&mut self, job: Subject<'a>, wanted: bool) -> Result<(), StorageError> {
-        for path in [METADATA, WORKFLOW_TEXT, INPUTS] {
+        for path in [METADATA, WORKFLOW_TEXT, INPUTS, SHEET_FILES] {
             self.places.reserve(path);
         }
         let Record::Job(record) = job.record else { return Ok(()) };
-        for input in record.inputs.iter().filter(|_| wanted) {
-            let Some(subject) = self.history.maker(&input.digest, None) else {
-                let name = format!("{} of the job", input.name);
+        let inputs = record.inputs.iter().map(|it| (input_path(it.name.as_str()), it.digest));
+        // The cell of a sheet has the digits of the name of its file.
+        let named = record.named_files().map(|it| (join(SHEET_FILES, &it.sha1.full()), it));
+        for (path, contents) in inputs.chain(named).filter(|_| wanted) {
+            let Some(subject) = self.history.maker(&contents, None) else {
+                let name = format!("{path} of the job");
                 self.bad.push(BadFile::new(name, "it is not in the storage".to_owned()));
                 continue;
             };
             let (file, holder) = (subject.file(), subject.file());
             let made = FileMaker::find(self.storage, self.history, self.published, subject)?;
-            let (path, contents) = (input_path(input.name.as_str()), input.digest);
             self.files.push(PackagedFile { path, file, contents, definition: None, made, holder });
         }
         Ok(())

@@ -9,7 +9,9 @@ use crate::name::NameError;
 use crate::resources::Resource;
 use crate::slice::{MAX_ARITY, SliceError};
 use crate::suggest::meant_or;
-use crate::sweep::{FactorFault, ProductFault, STATUS, SheetFault, SheetProblem, SweepFault};
+use crate::sweep::{
+    EMPTY_LEVEL, FactorFault, ProductFault, STATUS, SheetFault, SheetProblem, SweepFault,
+};
 
 /// A place in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -583,6 +585,7 @@ fn unknown_outputs(name: &str) -> &'static str {
 fn line_fault(text: &str) -> &'static str {
     match text {
         "" => "it is empty",
+        EMPTY_LEVEL => "in a list of levels, it is the empty text",
         _ if text.contains('\n') => "it has a line end",
         _ => "it begins or ends with white space",
     }
@@ -614,7 +617,7 @@ fn sweep_hint(fault: &SweepFault) -> Option<String> {
         SweepFault::Ambiguous => "list the names that the inner one binds, as in :names 'a'",
         SweepFault::Names => "remove :names: the factors are bound",
         SweepFault::Files => "write the sheet behind the body, or remove :files",
-        SweepFault::FilesElsewhere(_) => "list it in :files of this sweep, too",
+        SweepFault::OtherColumn(_) => "list it in :files of both, with the same words",
         SweepFault::NoLevels => "leave out fewer points in :exclude and :where",
         SweepFault::Column(_) => "write '00 seconds', '00 *' or '00 **'",
         SweepFault::ColumnUnit(_) => "write '00 seconds [s] less', or '00 accuracy more'",

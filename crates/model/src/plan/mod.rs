@@ -153,7 +153,7 @@ pub struct PlannedSweep {
     /// The source of its points, if they are computed.
     computed: Option<Source>,
     /// The columns of these that are files.
-    files: Vec<FileColumn>,
+    files: Arc<[FileColumn]>,
     /// The first point of a sweep around it at which it occurs, if it depends on one.
     pub point: Option<PointOfSweep>,
     /// Whether its table is asked for, and not only calls of its body.
@@ -218,9 +218,13 @@ pub enum PointsFault {
         "give the column another name: the table would show its texts, and calls would read others"
     )]
     InputColumn(String),
+    /// Points have no texts, so no paths in the directory of all outputs.
+    #[error("the points have files only, and no texts, so their outputs have no paths")]
+    #[hint("add a column of texts that tells the points apart, such as the name of a sample")]
+    NoTexts,
     /// Points would have one path in the directory of all outputs.
     #[error("the points {} and {} differ in files only, so their outputs would have one path", .0[0], .0[1])]
-    #[hint("add a column of texts that tells them apart, such as the number of a run")]
+    #[hint("bind a column of texts that tells them apart, such as the number of a run")]
     SameTexts([usize; 2]),
     /// They do not fit the rules.
     #[error("{}", product_words(.0))]
@@ -241,6 +245,19 @@ fn product_words(faults: &[ProductFault]) -> String {
 }
 
 impl PlannedSweep {
+    /// Computed points as they were read, with its columns of files.
+    pub fn with_files(&self, task: &Task, plan: &Plan, read: SweepPoints) -> SweepPoints {
+        let own_sheet = match self.computed {
+            Some(Source::File(file)) => Some(task.files[file.index()].path.written()),
+            Some(Source::Derived { value, .. }) => match &plan.value(value).how {
+                Derivation::File(path) => Some(path),
+                _ => None,
+            },
+            _ => None,
+        };
+        read.with_files(&self.files, own_sheet)
+    }
+
     /// The texts of the names that sweeps around it bind and it depends on. Files are left out.
     pub fn outer_texts(&self) -> impl Iterator<Item = (BoundId, &Arc<str>)> {
         self.outer.iter().filter_map(|(name, value)| match value {

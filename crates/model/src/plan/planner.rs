@@ -89,7 +89,7 @@ pub(super) struct Planner {
     /// The texts that points have, if not all are asked for.
     pub(super) seen: SeenTexts,
     /// The sheets with columns of files.
-    sheets: HashMap<NodeId, Vec<FileColumn>>,
+    sheets: HashMap<NodeId, Arc<[FileColumn]>>,
     /// The points of sweeps that are not computed.
     pub(super) products: HashMap<SweepId, Arc<SweepPoints>>,
 }
@@ -115,7 +115,8 @@ impl Planner {
         let computations = computations.collect();
         let (strict, seen) = (strict(task), factor_names(task));
         let targets = RequestedNodes::new(task, &free, &selection.targets);
-        let sheets = task.sheets_of_files();
+        let sheets = task.sheets_of_files().into_iter();
+        let sheets = sheets.map(|(sheet, columns)| (sheet, columns.into())).collect();
         Self {
             computations,
             sheets,
@@ -346,12 +347,13 @@ fn bound_value(value: Option<&BoundValue>) -> Derivation {
         None => of_point("\n".into()),
         Some(BoundValue::Text(text)) => of_point(format!("{text}\n").into()),
         Some(BoundValue::File(cell)) => match FileCell::of_level(cell) {
-            Some(FileCell::Nothing) => of_point("".into()),
-            Some(FileCell::Contents(digest)) => Derivation::Contents(digest),
-            Some(FileCell::Own(path)) => Derivation::File(path),
-            None => Derivation::Wrong(WrongValue {
-                value: (**cell).into(),
-                fault: "it is not the path of a file of the task".into(),
+            Ok(FileCell::Nothing) => of_point("".into()),
+            Ok(FileCell::Contents(digest)) => Derivation::Contents(digest),
+            Ok(FileCell::Own(path)) => Derivation::File(path),
+            Err(text) => Derivation::Wrong(WrongValue {
+                value: text.into(),
+                fault: "it is neither the digest of a file nor the path of a file of the task"
+                    .into(),
             }),
         },
     }
@@ -446,13 +448,9 @@ impl Planner {
         id: PlannedSweepId,
         computed: SweepPoints,
     ) -> Result<Vec<ExclusionFault>, PointsFault> {
-        let PlannedSweep { sweep, outer, computed: source, files, with_directory, .. } =
-            plan.sweep(id);
+        let PlannedSweep { sweep, outer, with_directory, .. } = plan.sweep(id);
         let rules = &task.sweeps[sweep.index()];
-        let computed = match own_sheet(task, plan, *source) {
-            Some(path) => computed.with_files_of_task(files, path),
-            None => computed.with_files_of_input(files),
-        };
+        let computed = plan.sweep(id).with_files(task, plan, computed);
         let points = sweep::computed_points(&rules.product, computed);
         let (points, unmatched) = points.map_err(PointsFault::Product)?;
         let columns = columns(task, rules, &points, *with_directory)?;
@@ -628,18 +626,6 @@ impl Planner {
     }
 }
 
-/// The path of the file of the task from which points come, if they do.
-fn own_sheet<'t>(task: &'t Task, plan: &'t Plan, points: Option<Source>) -> Option<&'t TaskPath> {
-    match points {
-        Some(Source::File(file)) => Some(task.files[file.index()].path.written()),
-        Some(Source::Derived { value, .. }) => match &plan.value(value).how {
-            Derivation::File(path) => Some(path),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
 /// Whether a node of the workflow passes up the directory of a sweep.
 fn wants_directory(task: &Task, sweep: SweepId, inputs: &[Argument]) -> bool {
     task.workflow.nodes().any(|(_, node)| match node {
@@ -673,7 +659,10 @@ fn columns(
     if let Some(name) = sweep.inputs.iter().find(|name| points.any_column(name).is_some()) {
         return Err(PointsFault::InputColumn(name.to_string()));
     }
-    if let Some([first, second]) = points.with_same_texts().filter(|_| with_directory) {
+    if with_directory && points.names().is_empty() {
+        return Err(PointsFault::NoTexts);
+    }
+    if with_directory && let Some([first, second]) = points.with_same_texts() {
         return Err(PointsFault::SameTexts([first + 1, second + 1]));
     }
     let mut columns = Vec::new();

@@ -26,8 +26,8 @@ pub struct FirstRows(HashMap<(PlannedSweepId, Vec<usize>), HashMap<Vec<u32>, u32
 
 impl Plan {
     /// The names that sweeps bind and a call depends on, with their texts at the first point at which the call occurs.
-    /// Names of outer sweeps come first, and the names of one sweep are in the order of its columns. If it depends on a file of a
-    /// point, all texts of the point say which one. Empty if it depends on no point.
+    /// Names of outer sweeps come first, and the names of one sweep are in the order of its columns. If it depends on a file that a
+    /// sheet names, all texts of its row say which one. Empty if it depends on no point.
     pub fn point<'a>(&'a self, task: &'a Task, call: CallId) -> Vec<(&'a str, &'a str)> {
         let Planned { node, point, .. } = self.call(call);
         let free = self.free.names_in(*node);
@@ -36,14 +36,21 @@ impl Plan {
         let mut texts = Vec::with_capacity(free.len());
         for PointOfSweep { sweep, row } in sweeps {
             let planned = self.sweep(sweep);
-            let binds = &task.sweeps[planned.sweep.index()].binds;
+            let rules = &task.sweeps[planned.sweep.index()];
+            let binds = &rules.binds;
             let names: Vec<&str> = (binds.iter().filter(|name| free.contains(name)))
                 .map(|name| task.bound[name.index()].as_str())
                 .collect();
             let Some(rows) = planned.rows() else { continue };
             let row = rows.possible.at(row as usize);
             let has_file = names.iter().any(|name| row.file(name).is_some());
-            let values = row.values().filter(|(name, _)| has_file || names.contains(name));
+            let is_of_sheet = |name: &str| {
+                let mut factors = rules.product.factors.iter();
+                name != REPLICATE && !factors.any(|it| it.points.column(name).is_some())
+            };
+            let values = row
+                .values()
+                .filter(|(name, _)| names.contains(name) || has_file && is_of_sheet(name));
             texts.extend(values.map(|(name, text)| (name, &**text)));
         }
         texts
@@ -314,6 +321,14 @@ pub enum SelectionFault {
     #[error("no sweep has points with a name {0}")]
     #[hint(_0.meant().or_else(|| Some(names_hint(&_0.known))))]
     NoName(UnknownName),
+    /// It is the name of a column of files.
+    #[error("{name:?} is a file of each point, and has no text")]
+    #[hint(Some(names_hint(known)))]
+    File {
+        name: String,
+        /// The names that have texts.
+        known: Vec<String>,
+    },
     /// No call has this name.
     #[error("the task has no call {0}")]
     #[hint(Some(calls_hint(_0)))]
@@ -374,6 +389,8 @@ pub(super) type SeenTexts = BTreeMap<String, SeenLevels>;
 pub(super) struct SeenLevels {
     in_order: Vec<Arc<str>>,
     known: HashSet<Arc<str>>,
+    /// Whether it is bound to files somewhere.
+    is_file: bool,
 }
 
 impl SeenLevels {
@@ -442,6 +459,7 @@ impl PointSelection {
             return None;
         }
         let mut wanted: Vec<(usize, Vec<bool>)> = Vec::new();
+        points.files().iter().for_each(|it| seen.entry(it.clone()).or_default().is_file = true);
         for (column, name) in points.names().iter().enumerate() {
             let seen = seen.entry(name.clone()).or_default();
             let Some(texts) = self.texts.get(name) else { continue };
@@ -471,11 +489,18 @@ impl PointSelection {
     /// Returns a fault for each requested name or text that no points have, when all of them were seen.
     pub(super) fn faults(&self, seen: &SeenTexts) -> Vec<SelectionFault> {
         let mut faults = Vec::new();
+        let has_texts = |it: &SeenLevels| !it.is_file || !it.known.is_empty();
+        let names = seen.iter().filter(|(_, it)| has_texts(it)).map(|(name, _)| name);
         for (name, texts) in &self.texts {
             let Some(there) = seen.get(name) else {
-                faults.push(SelectionFault::NoName(UnknownName::new(name, seen.keys())));
+                faults.push(SelectionFault::NoName(UnknownName::new(name, names.clone())));
                 continue;
             };
+            if !has_texts(there) {
+                let (name, known) = (name.clone(), names.clone().cloned().collect());
+                faults.push(SelectionFault::File { name, known });
+                continue;
+            }
             for text in texts.iter().filter(|text| !there.known.contains(*text)) {
                 let known = there.in_order.iter().map(ToString::to_string).collect();
                 let (name, text) = (name.clone(), text.to_string());

@@ -11,7 +11,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::points::{SweepPoints, separators};
-use super::sheet::{SheetRecord, SheetRecords, json_fields, json_text, read_placed, trimmed};
+use super::sheet::{
+    Interner, SheetRecord, SheetRecords, json_fields, json_text, read_placed, trimmed,
+};
 use super::{SheetFault, SheetFormat, SheetProblem, add_csv_line};
 use crate::digest::{Blake3, Digest, Sha1};
 use crate::name::{TaskPath, suffix};
@@ -40,7 +42,7 @@ impl FileColumn {
     }
 
     /// Whether a cell with this text stands for no file.
-    fn is_none(&self, text: &str) -> bool {
+    fn stands_for_no_file(&self, text: &str) -> bool {
         text.is_empty() || self.words_for_none.iter().any(|word| **word == *text)
     }
 }
@@ -62,13 +64,21 @@ const DIGEST: &str = "digest:";
 /// The beginning of the level of a file of the task.
 const OWN: &str = "./";
 
+/// The beginning of the level of a text that is no file.
+const NO_FILE: &str = "?";
+
 impl FileCell {
-    /// Reads the level of a column of files of [`SweepPoints`]. `None` if its text can be no file.
-    pub fn of_level(level: &str) -> Option<Self> {
+    /// Reads the level of a column of files of [`SweepPoints`].
+    ///
+    /// # Errors
+    ///
+    /// Fails with the text of the sheet if it can be no file.
+    pub fn of_level(level: &str) -> Result<Self, &str> {
+        let no_file = || level.strip_prefix(NO_FILE).unwrap_or(level);
         match level.strip_prefix(OWN) {
-            _ if level.is_empty() => Some(Self::Nothing),
-            Some(path) => Some(Self::Own(path.parse().ok()?)),
-            None => digest_of_cell(level).map(Self::Contents),
+            _ if level.is_empty() => Ok(Self::Nothing),
+            Some(path) => path.parse().map(Self::Own).map_err(|_| no_file()),
+            None => digest_of_cell(level).map(Self::Contents).ok_or_else(no_file),
         }
     }
 }
@@ -83,14 +93,15 @@ pub fn cell_of_digest(digest: &Digest, path: &str) -> String {
 
 /// The digest in such a cell, if a text is one.
 pub fn digest_of_cell(text: &str) -> Option<Digest> {
-    let parts = text.strip_prefix(DIGEST)?;
-    let parts = parts.split_once('.').map_or(parts, |(parts, _)| parts);
-    let mut parts = parts.split('-');
+    let whole = text.split_once('.').map_or(text, |(whole, _)| whole);
+    let mut parts = whole.strip_prefix(DIGEST)?.split('-');
     let sha1 = Sha1::from_digits(parts.next()?.as_bytes())?;
     let blake3 = Blake3::from_digits(parts.next()?.as_bytes())?;
     let size = parts.next()?.parse().ok()?;
     let bytes = parts.next().map(str::parse).transpose().ok()?;
-    parts.next().is_none().then_some(Digest { sha1, blake3, size, bytes })
+    let digest = Digest { sha1, blake3, size, bytes };
+    // One digest has one spelling.
+    (cell_of_digest(&digest, "") == whole).then_some(digest)
 }
 
 /// The file of the task that a cell of a sheet of the task stands for. Its path is relative to the sheet.
@@ -160,7 +171,7 @@ pub fn file_cells(
 ) -> Result<Vec<PlacedCell>, Vec<SheetProblem>> {
     let (points, lines) = read_placed(SheetFormat::detect(contents), contents)?;
     let (mut cells, mut problems) = (Vec::new(), Vec::new());
-    for column in columns.iter().filter(|_| !points.is_empty()) {
+    for column in columns.iter().filter(|_| !points.names().is_empty()) {
         let Some(number) = points.column(&column.name) else {
             let unknown = UnknownName::new(&*column.name, points.names());
             let fault = SheetFault::NoFileColumn(unknown);
@@ -168,7 +179,7 @@ pub fn file_cells(
             continue;
         };
         let mut is_seen: Vec<bool> =
-            points.levels(number).iter().map(|text| column.is_none(text)).collect();
+            points.levels(number).iter().map(|text| column.stands_for_no_file(text)).collect();
         for (row, line) in points.rows().zip(&lines) {
             let level = row[number] as usize;
             if !mem::replace(&mut is_seen[level], true) {
@@ -191,7 +202,9 @@ pub fn sheet_with_cells(
 ) -> Vec<u8> {
     let contents = trimmed(contents);
     let find = |name: &str| columns.iter().find(|column| *column.name == *name);
-    let cell = |column: &FileColumn, text: &str| cells.get(text).filter(|_| !column.is_none(text));
+    let cell = |column: &FileColumn, text: &str| {
+        cells.get(text).filter(|_| !column.stands_for_no_file(text))
+    };
     match SheetFormat::detect(contents) {
         SheetFormat::Ndjson | SheetFormat::JsonArray => {
             let mut sheet = Vec::with_capacity(contents.len());
@@ -251,31 +264,41 @@ fn records_with_cells<'c>(
 }
 
 impl SweepPoints {
-    /// The points of a sheet that is the value of an input, in which some columns are files. Their cells are digests.
+    /// The points of a sheet in which some columns are files: files of the task, if it is the sheet of the task with this path, and else digests. Other
+    /// texts become cells that are no file, and say so where they are used.
     #[must_use]
-    pub fn with_files_of_input(self, columns: &[FileColumn]) -> Self {
-        self.with_cells(columns, |text| text.into())
-    }
-
-    /// The points of a sheet of the task, in which some columns are files of the task.
-    #[must_use]
-    pub fn with_files_of_task(self, columns: &[FileColumn], sheet: &TaskPath) -> Self {
-        // Another text can be no file, and says so where it is used.
-        self.with_cells(columns, |text| match own_path(sheet, text) {
-            Ok(path) => format!("{OWN}{path}").into(),
-            Err(_) => text.into(),
-        })
-    }
-
-    fn with_cells(self, columns: &[FileColumn], cell: impl Fn(&str) -> Arc<str>) -> Self {
+    pub fn with_files(mut self, columns: &[FileColumn], own_sheet: Option<&TaskPath>) -> Self {
         let find = |name: &str| columns.iter().find(|column| *column.name == *name);
-        self.with_files(
-            |name| find(name).is_some(),
-            |name, text| match find(name) {
-                Some(column) if column.is_none(text) => "".into(),
-                _ => cell(text),
-            },
-        )
+        let (files, texts): (Vec<usize>, Vec<usize>) =
+            (0..self.names.len()).partition(|at| find(&self.names[*at]).is_some());
+        if files.is_empty() {
+            return self;
+        }
+        for column in columns {
+            let Some(at) = self.column(&column.name) else { continue };
+            let (mut cells, width) = (Interner::default(), self.levels.len());
+            let cell = |text: &Arc<str>| match own_sheet {
+                _ if column.stands_for_no_file(text) => String::new(),
+                Some(sheet) => match own_path(sheet, text) {
+                    Ok(path) => format!("{OWN}{path}"),
+                    Err(_) => format!("{NO_FILE}{text}"),
+                },
+                None if digest_of_cell(text).is_some() => text.to_string(),
+                None => format!("{NO_FILE}{text}"),
+            };
+            let numbers: Vec<u32> =
+                self.levels[at].iter().map(|text| cells.number(&cell(text))).collect();
+            for row in self.rows.chunks_exact_mut(width) {
+                row[at] = numbers[row[at] as usize];
+            }
+            self.levels[at] = cells.into_levels();
+        }
+        let order = [texts, files.clone()].concat();
+        let rows = self.rows().flat_map(|row| order.iter().map(|at| row[*at])).collect();
+        let mut names: Vec<String> = order.iter().map(|at| self.names[*at].clone()).collect();
+        let levels = order.iter().map(|at| mem::take(&mut self.levels[*at])).collect();
+        let files = names.split_off(names.len() - files.len());
+        Self { names, files, levels, rows, blank_rows: self.blank_rows }
     }
 }
 
@@ -299,7 +322,11 @@ mod tests {
     fn a_line_names_a_column_and_words_for_no_file() {
         let column = FileColumn::read(" reads2  NA -");
         assert_eq!(column.text(), "reads2 NA -");
-        assert!(column.is_none("") && column.is_none("NA") && !column.is_none("NA.fq"));
+        assert!(
+            column.stands_for_no_file("")
+                && column.stands_for_no_file("NA")
+                && !column.stands_for_no_file("NA.fq")
+        );
     }
 
     #[test]
@@ -311,8 +338,12 @@ mod tests {
                 let cell = cell_of_digest(&digest, path);
                 assert!(cell.ends_with(suffix), "{cell}");
                 assert_eq!(digest_of_cell(&cell), Some(digest));
-                assert_eq!(FileCell::of_level(&cell), Some(FileCell::Contents(digest)));
+                assert_eq!(FileCell::of_level(&cell), Ok(FileCell::Contents(digest)));
             }
+        }
+        let cell = cell_of_digest(&file, "");
+        for other in [cell.replace("-1", "-01"), cell.to_uppercase(), format!("{cell}-7-7")] {
+            assert_eq!(digest_of_cell(&other), None, "{other}");
         }
         for text in ["digest:", "digest:12-34-5", "a.fq", "digest:../x"] {
             assert_eq!(digest_of_cell(text), None);
@@ -360,13 +391,14 @@ mod tests {
         let sheet = b"one,sample,two\nx,a,NA\ny,b,z\n";
         let points = super::super::read(SheetFormat::Csv, sheet).unwrap();
         let task: TaskPath = "d/sheet.csv".parse().unwrap();
-        let points = points.with_files_of_task(&columns(&["one", "two NA"]), &task);
+        let points = points.with_files(&columns(&["one", "two NA"]), Some(&task));
         assert_eq!(points.names(), ["sample"]);
         assert_eq!(points.files(), ["one", "two"]);
         let mut lines = Vec::new();
         points.write_ndjson(&mut lines).unwrap();
         assert_eq!(lines, b"{\"sample\":\"a\"}\n{\"sample\":\"b\"}\n");
-        let cells = |at: usize| points.at(at).file("two").and_then(|it| FileCell::of_level(it));
+        let cells =
+            |at: usize| points.at(at).file("two").and_then(|it| FileCell::of_level(it).ok());
         assert_eq!(cells(0), Some(FileCell::Nothing));
         assert_eq!(cells(1), Some(FileCell::Own("d/z".parse().unwrap())));
         assert_eq!(points.with_same_texts(), None);

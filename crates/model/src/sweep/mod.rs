@@ -50,8 +50,8 @@ pub use self::rules::{
 };
 pub use self::scope::{LevelName, Scope, ScopeId, Scopes};
 pub use self::sheet::{
-    CellFault, MAX_COLUMNS, MAX_PROBLEMS, MAX_SHEET, SheetFault, SheetFormat, SheetProblem, read,
-    read_levels, read_list, read_rows, united,
+    CellFault, EMPTY_LEVEL, MAX_COLUMNS, MAX_PROBLEMS, MAX_SHEET, SheetFault, SheetFormat,
+    SheetProblem, read, read_factor, read_levels, read_list, read_rows, united,
 };
 pub use self::table_reader::{CellTable, add_csv_line, read_cells, read_object};
 
@@ -406,6 +406,24 @@ mod tests {
     }
 
     #[test]
+    fn rows_of_empty_cells_at_the_end_are_no_points() {
+        for (format, sheet) in
+            [(Csv, "a,b\r\n1,2\r\n,3\r\n,\r\n,\r\n"), (Tsv, "a\tb\n1\t2\n\t3\n\t\n\t\n")]
+        {
+            let points = read(format, sheet.as_bytes()).unwrap();
+            assert_eq!((points.len(), points.blank_rows()), (2, 2));
+            assert_eq!([points.levels(0).len(), points.levels(1).len()], [2, 2]);
+        }
+        // Between others it is a point, and in a sheet of one column it was meant.
+        assert_eq!(read(Csv, b"a,b\n,\n1,2\n").unwrap().len(), 2);
+        assert_eq!(read(Csv, b"a\n1\n\"\"\n").unwrap().len(), 2);
+        // A factor has levels, and no rows that somebody has cleared.
+        assert_eq!(read_factor(b"a\tb\n1\t2\n\t\n").unwrap().len(), 2);
+        let levels = read_levels("a", b"''\nb\n").unwrap();
+        assert_eq!(&*levels.levels(0)[0], "");
+    }
+
+    #[test]
     fn an_array_of_json_is_one_problem() {
         for sheet in [
             "[]",
@@ -753,7 +771,7 @@ mod tests {
     /// The number of points that an exclusion leaves, and its faults.
     fn excluded(exclusion: &str) -> (usize, Vec<String>) {
         let mut points = product(factors(), NonZeroU32::new(2)).unwrap();
-        let faults = points.exclude(&parsed(Tsv, exclusion));
+        let faults = points.exclude(&read_factor(exclusion.as_bytes()).unwrap());
         (points.len(), faults.iter().map(ToString::to_string).collect())
     }
 

@@ -348,7 +348,7 @@ impl Parameters {
         problems.or(())?;
         let rows = multiplied(&objects, count * self.names.len())?;
         let levels: Vec<Vec<Arc<str>>> = columns.into_iter().map(Interner::into_levels).collect();
-        Ok(SweepPoints { names: self.names, files: Vec::new(), levels, rows })
+        Ok(SweepPoints { names: self.names, levels, rows, ..SweepPoints::default() })
     }
 }
 

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use crate::name::file_name;
 use serde::{Deserialize, Serialize, Serializer};
+use unicode_normalization::UnicodeNormalization;
 
 /// A sequence of points, all with the same columns.
 ///
@@ -27,10 +28,12 @@ pub struct SweepPoints {
     pub(crate) names: Vec<String>,
     /// The names of the columns of files.
     pub(crate) files: Vec<String>,
-    /// The texts of each column; those of a column of files are [cells](super::FileCell).
+    /// The texts of each column. A column of files has [cells](super::FileCell).
     pub(crate) levels: Vec<Vec<Arc<str>>>,
     /// The numbers of all levels, point by point.
     pub(crate) rows: Vec<u32>,
+    /// The number of rows of empty cells at the end of the sheet, which are no points: spreadsheets leave such rows where others were cleared.
+    pub(crate) blank_rows: usize,
 }
 
 /// A point of [`SweepPoints`].
@@ -51,6 +54,11 @@ impl SweepPoints {
     /// The names of the columns.
     pub fn names(&self) -> &[String] {
         &self.names
+    }
+
+    /// The number of rows of empty cells at the end of the sheet that were left out.
+    pub const fn blank_rows(&self) -> usize {
+        self.blank_rows
     }
 
     /// The number of points.
@@ -85,29 +93,6 @@ impl SweepPoints {
     /// The names of the columns of files.
     pub fn files(&self) -> &[String] {
         &self.files
-    }
-
-    /// The same points, in which some columns are files. `cell` returns the cell of a text of such a column.
-    pub(crate) fn with_files(
-        mut self,
-        is_file: impl Fn(&str) -> bool,
-        cell: impl Fn(&str, &str) -> Arc<str>,
-    ) -> Self {
-        let (files, texts): (Vec<usize>, Vec<usize>) =
-            (0..self.names.len()).partition(|at| is_file(&self.names[*at]));
-        if files.is_empty() {
-            return self;
-        }
-        let order = [texts, files.clone()].concat();
-        for at in &files {
-            let name = &self.names[*at];
-            self.levels[*at].iter_mut().for_each(|level| *level = cell(name, level));
-        }
-        let rows = self.rows().flat_map(|row| order.iter().map(|at| row[*at])).collect();
-        let mut names: Vec<String> = order.iter().map(|at| self.names[*at].clone()).collect();
-        let levels = order.iter().map(|at| mem::take(&mut self.levels[*at])).collect();
-        let files = names.split_off(names.len() - files.len());
-        Self { names, files, levels, rows }
     }
 
     /// Two points with the same texts, which differ in files only, if there are some.
@@ -155,9 +140,9 @@ impl SweepPoints {
 
     /// The columns, without any point.
     pub(super) fn without_rows(&self) -> Self {
-        let Self { names, files, levels, .. } = self;
+        let Self { names, files, levels, blank_rows, .. } = self;
         let (names, files, levels) = (names.clone(), files.clone(), levels.clone());
-        Self { names, files, levels, rows: Vec::new() }
+        Self { names, files, levels, rows: Vec::new(), blank_rows: *blank_rows }
     }
 
     /// Returns the points with some of their columns: each once, in the order in which they appear.
@@ -173,7 +158,7 @@ impl SweepPoints {
         }
         let names = columns.iter().map(|at| self.names[*at].clone()).collect();
         let levels = columns.iter().map(|at| self.levels[*at].clone()).collect();
-        Self { names, files: Vec::new(), levels, rows }
+        Self { names, levels, rows, ..Self::default() }
     }
 
     /// Writes each point as a JSON object in a line, without white space.
@@ -182,6 +167,9 @@ impl SweepPoints {
     /// others, so a new level such as `auto` changes no row that was there before.
     pub fn write_ndjson(&self, out: &mut impl Write) -> io::Result<()> {
         for point in self.iter() {
+            if self.names.is_empty() {
+                out.write_all(b"{")?;
+            }
             for (before, (name, value)) in separators().zip(point.values()) {
                 out.write_all(before)?;
                 serde_json::to_writer(&mut *out, name)?;
@@ -239,6 +227,12 @@ impl<'a> SweepPoint<'a> {
         self.row
     }
 
+    /// The texts of all columns, and the cells of those that are files.
+    pub fn texts_and_files(&self) -> impl Iterator<Item = &'a Arc<str>> + use<'a> {
+        let levels = self.points.levels.iter().zip(self.row);
+        levels.map(|(levels, level)| &levels[*level as usize])
+    }
+
     /// The names of all columns and their texts.
     pub fn values(&self) -> impl Iterator<Item = (&'a str, &'a Arc<str>)> + use<'a> {
         let names = self.points.names.iter().map(String::as_str);
@@ -285,7 +279,7 @@ pub struct Lookalike {
 pub enum Likeness {
     /// They are the same number.
     Number,
-    /// They are the same words, and differ in white space.
+    /// They are the same words, and differ in white space or in how letters with accents are made: of one character or of two.
     Words,
 }
 
@@ -340,9 +334,10 @@ fn look(text: &str) -> Look<'_> {
         Some(number) => Look::Number(number),
         None if text.contains(|c: char| c.is_whitespace()) => {
             let words: Vec<&str> = text.split_whitespace().collect();
-            Look::Words(words.join(" ").into())
+            Look::Words(words.join(" ").nfc().collect::<String>().into())
         }
-        None => Look::Words(text.into()),
+        None if text.is_ascii() => Look::Words(text.into()),
+        None => Look::Words(text.nfc().collect::<String>().into()),
     }
 }
 

@@ -114,9 +114,9 @@ pub fn product(
 fn replicate_factor(count: u32) -> SweepPoints {
     SweepPoints {
         names: vec![REPLICATE.to_owned()],
-        files: Vec::new(),
         levels: vec![(1..=count).map(|number| Arc::from(number.to_string())).collect()],
         rows: (0..count).collect(),
+        ..SweepPoints::default()
     }
 }
 
@@ -140,6 +140,7 @@ fn multiplied(factors: Vec<SweepPoints>, size: usize) -> SweepPoints {
     let mut levels = Vec::new();
     for mut factor in factors {
         levels.extend(factor.levels.split_off(factor.names.len()));
+        product.blank_rows += factor.blank_rows;
         product.names.extend(factor.names);
         product.files.extend(factor.files);
         product.levels.extend(factor.levels);

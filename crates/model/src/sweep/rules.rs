@@ -196,6 +196,11 @@ impl SweepRules {
         factors.chain(names).chain(files).chain(replicate)
     }
 
+    /// Whether they bind all columns of computed points that the body reads: none are listed.
+    pub const fn are_open(&self) -> bool {
+        self.names.is_none() && self.files.is_empty()
+    }
+
     /// The problems of names that are listed twice.
     pub(super) fn same_names(&self) -> Vec<RuleProblem> {
         let is_factor = |name: &str| {
@@ -578,10 +583,12 @@ pub enum SweepFault {
         /// A name with a text.
         text: Option<String>,
     },
-    /// Another sweep over the same sheet reads the files of a column.
-    #[error("{0:?} is a column of files of another sweep over the same sheet, so it has no text")]
-    #[hint("list it as files in this sweep, too")]
-    FilesElsewhere(String),
+    /// Another sweep over the same sheet reads a column otherwise.
+    #[error(
+        "another sweep over the same sheet reads the column {0:?} otherwise: as a file, as a text, or with other words for no file"
+    )]
+    #[hint("list it in the same way in files of both")]
+    OtherColumn(String),
     /// It is not clear which sweep binds the free names.
     #[error(
         "two sweeps with computed points are nested, and it is not clear which one binds a name"

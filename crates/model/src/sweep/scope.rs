@@ -151,7 +151,7 @@ impl Scopes {
         inputs: &[InputName],
     ) -> Result<ScopeId, Vec<RuleProblem>> {
         let Scope { mut bound, mut files, is_open, depth, mut products } = self.get(scope).clone();
-        let opens = is_computed && rules.names.is_none();
+        let opens = is_computed && rules.are_open();
         let has_factors = !rules.product.factors.is_empty();
         let wrong = match () {
             () if depth == MAX_SWEEPS => Some(("", SweepFault::TooDeep)),

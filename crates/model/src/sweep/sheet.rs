@@ -75,21 +75,33 @@ pub(super) fn read_placed(
         SheetFormat::Csv => reader.records(contents, b','),
         SheetFormat::JsonArray => reader.problem(0, None, SheetFault::Array),
     }
-    let lines = mem::take(&mut reader.lines);
-    reader.finish(&lines).map(|points| (points, lines))
+    reader.finish()
 }
 
-/// Reads the levels of a factor, one a line, as points of one column.
+/// The line of a list of levels that is the empty text.
+pub const EMPTY_LEVEL: &str = "''";
+
+/// Reads the sheet of a factor or of an exclusion, TSV. Rows of empty cells at its end count as others do.
+pub fn read_factor(contents: &[u8]) -> Result<SweepPoints, Vec<SheetProblem>> {
+    let mut reader = SheetReader { keeps_blank_rows: true, ..SheetReader::default() };
+    reader.records(trimmed(contents), b'\t');
+    reader.finish().map(|(points, _)| points)
+}
+
+/// Reads the levels of a factor, one a line, as points of one column. [`EMPTY_LEVEL`] is the empty text.
 ///
 /// This is a list like the other ones of a task: white space around a line is ignored.
 pub fn read_levels(name: &str, contents: &[u8]) -> Result<SweepPoints, Vec<SheetProblem>> {
     let mut reader = SheetReader::default();
     if contents.len() > MAX_SHEET {
         reader.problem(0, None, SheetFault::TooLarge);
-        return reader.end();
+        return reader.finish().map(|(points, _)| points);
     }
     match text_file::lines(contents) {
-        Ok(lines) => reader.list(name, &lines),
+        Ok(mut lines) => {
+            lines.iter_mut().filter(|line| **line == EMPTY_LEVEL).for_each(|line| *line = "");
+            reader.list(name, &lines);
+        }
         Err(faults) => {
             for (line, fault) in faults.into_iter().take(MAX_PROBLEMS + 1) {
                 let is_empty = fault == TextError::EmptyLine;
@@ -98,14 +110,14 @@ pub fn read_levels(name: &str, contents: &[u8]) -> Result<SweepPoints, Vec<Sheet
             }
         }
     }
-    reader.end()
+    reader.finish().map(|(points, _)| points)
 }
 
 /// Reads levels of a factor that are lines of a list already.
 pub fn read_list(name: &str, lines: &[&str]) -> Result<SweepPoints, Vec<SheetProblem>> {
     let mut reader = SheetReader::default();
     reader.list(name, lines);
-    reader.end()
+    reader.finish().map(|(points, _)| points)
 }
 
 /// Reads the points of rows that TSV could have; the first one is the header.
@@ -120,7 +132,7 @@ pub fn read_rows(rows: &[Vec<&str>]) -> Result<SweepPoints, Vec<SheetProblem>> {
             }
         }
     }
-    reader.end()
+    reader.finish().map(|(points, _)| points)
 }
 
 /// The sheet without its byte order mark and the newlines at its end.
@@ -143,6 +155,10 @@ struct SheetReader {
     rows: Vec<u32>,
     /// The lines of the rows.
     lines: Vec<u32>,
+    /// The number of rows of empty cells at the end, which are left out.
+    blank_rows: usize,
+    /// Whether they are not.
+    keeps_blank_rows: bool,
     problems: Vec<SheetProblem>,
     /// Whether nothing more is read: there are too many problems, or the columns are unknown.
     is_over: bool,
@@ -178,6 +194,29 @@ impl SheetReader {
                 self.row(record.line, &values);
                 values.clear();
             }
+        }
+        if !self.keeps_blank_rows {
+            self.leave_out_blank_rows();
+        }
+    }
+
+    /// Leaves out rows of empty cells at the end. In a sheet of one column, such a row was meant: it has quotes.
+    fn leave_out_blank_rows(&mut self) {
+        let width = self.names.len();
+        let is_blank = |row: &[u32]| {
+            row.iter().zip(&self.columns).all(|(level, column)| column.text(*level).is_empty())
+        };
+        while width > 1
+            && let Some(last) = self.rows.len().checked_sub(width)
+            && is_blank(&self.rows[last..])
+        {
+            self.rows.truncate(last);
+            self.lines.pop();
+            self.blank_rows += 1;
+        }
+        for at in 0..width {
+            let used = self.rows.chunks_exact(width).map(|row| row[at] + 1).max();
+            self.columns[at].levels.truncate(used.unwrap_or_default() as usize);
         }
     }
 
@@ -325,27 +364,23 @@ impl SheetReader {
         self.problems.push(SheetProblem { line: (line > 0).then_some(line), column, fault });
     }
 
-    fn end(mut self) -> Result<SweepPoints, Vec<SheetProblem>> {
-        let lines = mem::take(&mut self.lines);
-        self.finish(&lines)
-    }
-
-    /// The points, whose rows stand in these lines.
-    fn finish(mut self, lines: &[u32]) -> Result<SweepPoints, Vec<SheetProblem>> {
-        self.find_same_rows(lines);
+    /// The points, and the lines in which they stand.
+    fn finish(mut self) -> Result<(SweepPoints, Vec<u32>), Vec<SheetProblem>> {
+        self.find_same_rows();
         if !self.problems.is_empty() {
             self.problems.sort_by_key(|it| (it.fault == SheetFault::More, it.line));
             return Err(self.problems);
         }
         let levels = self.columns.into_iter().map(Interner::into_levels).collect();
-        Ok(SweepPoints { names: self.names, files: Vec::new(), levels, rows: self.rows })
+        let Self { names, rows, blank_rows, .. } = self;
+        Ok((SweepPoints { names, files: Vec::new(), levels, rows, blank_rows }, self.lines))
     }
 
-    fn find_same_rows(&mut self, lines: &[u32]) {
+    fn find_same_rows(&mut self) {
         let rows = self.rows.chunks_exact(self.names.len().max(1));
-        let mut first = HashMap::with_capacity(lines.len());
+        let mut first = HashMap::with_capacity(self.lines.len());
         let mut same = Vec::new();
-        for (row, line) in rows.zip(lines) {
+        for (row, line) in rows.zip(&self.lines) {
             let before = *first.entry(row).or_insert(*line);
             if before != *line && same.len() <= MAX_PROBLEMS {
                 same.push((*line as usize, before as usize));
@@ -491,6 +526,10 @@ pub enum SheetFault {
     #[error(transparent)]
     #[hint(_0.hint())]
     File(Box<CellFault>),
+    /// A row has the same texts as an earlier one, and its files have the same contents.
+    #[error("the row repeats line {0}: its files have the same contents")]
+    #[hint("remove one of them, or tell them apart in a column of texts")]
+    SameFiles(usize),
     /// A cell is the digest of a file that the storage does not have.
     #[error("the storage does not have the file of {0}")]
     #[hint("give the sheet with paths, or pull the results that were made from it")]
@@ -560,7 +599,8 @@ pub fn united(first: &SweepPoints, second: &SweepPoints) -> Option<SweepPoints> 
         }
     }
     let levels = columns.into_iter().map(Interner::into_levels).collect();
-    Some(SweepPoints { names: names.to_vec(), files: Vec::new(), levels, rows })
+    let blank_rows = first.blank_rows + second.blank_rows;
+    Some(SweepPoints { names: names.to_vec(), levels, rows, blank_rows, ..SweepPoints::default() })
 }
 
 /// The levels of a column that is being read.
@@ -581,6 +621,10 @@ impl Interner {
         self.levels.push(Arc::clone(&text));
         self.known.insert(text, number);
         number
+    }
+
+    fn text(&self, number: u32) -> &str {
+        &self.levels[number as usize]
     }
 
     pub(crate) fn into_levels(self) -> Vec<Arc<str>> {

@@ -13,7 +13,7 @@ pub use self::workflow::{
     Workflow,
 };
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -124,16 +124,15 @@ impl Task {
     }
 
     /// The nodes that are sheets with columns of files, and these columns. All sweeps over a sheet have the same ones.
-    pub fn sheets_of_files(&self) -> HashMap<NodeId, Vec<FileColumn>> {
-        let mut sheets = HashMap::<_, Vec<FileColumn>>::new();
+    pub fn sheets_of_files(&self) -> BTreeMap<NodeId, Vec<FileColumn>> {
+        let mut sheets = BTreeMap::<_, Vec<FileColumn>>::new();
         for (_, node) in self.workflow.nodes() {
             let Node::Sweep { sweep, inputs, .. } = node else { continue };
             let [_, sheet] = &inputs[..] else { continue };
             for column in &self.sweeps[sweep.index()].files {
                 let known = sheets.entry(sheet.node).or_default();
-                match known.iter_mut().find(|it| it.name == column.name) {
-                    Some(known) => known.words_for_none.extend(column.words_for_none.clone()),
-                    None => known.push(column.clone()),
+                if !known.contains(column) {
+                    known.push(column.clone());
                 }
             }
         }

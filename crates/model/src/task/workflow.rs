@@ -118,11 +118,6 @@ impl Node {
         }
     }
 
-    /// Whether it may be a sheet with paths of files: an input, whose sheet the user gives, or a file of the task.
-    pub const fn may_be_sheet_of_files(&self) -> bool {
-        matches!(self, Self::Input(_) | Self::File(_))
-    }
-
     /// The outputs that the node passes up, if it has a choice.
     pub const fn slice(&self) -> Option<&Slice> {
         match self {

@@ -128,7 +128,7 @@ fn beginning(text: &str) -> (Option<String>, Option<String>) {
 fn given(evaluation: &Evaluation, input: InputId) -> GivenInput {
     let source = Source::Input(input);
     let name = evaluation.task.inputs[input.index()].to_string();
-    let is_default = evaluation.files.given.get(input.index()).is_none_or(Option::is_none);
+    let is_default = evaluation.files.as_given.get(input.index()).is_none_or(Option::is_none);
     let value = match evaluation.digest(source) {
         None => GivenValue::Nothing,
         Some(digest) => {

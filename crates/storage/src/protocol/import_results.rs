@@ -209,6 +209,7 @@ impl<'a> Importer<'a> {
             inputs: &inputs,
             literals: &unstamped(record.literals.as_deref().unwrap_or_default()),
             own: &[],
+            named: &record.named,
             outputs: &unstamped(&record.outputs),
             is_away: outputs == JobOutputs::Away,
             calls: calls.iter().collect(),

@@ -25,8 +25,10 @@ pub struct Job<'a> {
     pub inputs: &'a [Digest],
     /// The literals that its workflow reads.
     pub literals: &'a [Stored],
-    /// The ranges of literals that are the files and texts of the commit, as far as they are known.
+    /// The ranges of literals that are the files and texts of the commit, or that sheets among its inputs name, as far as they are known.
     pub own: &'a [[usize; 2]],
+    /// The ranges of literals that sheets among its inputs name.
+    pub named: &'a [[usize; 2]],
     /// Its outputs, in order.
     pub outputs: &'a [Stored],
     /// Whether some of these are known and deliberately not here.
@@ -115,23 +117,15 @@ impl<'a> Jobs<'a> {
         Self { storage }
     }
 
-    /// Returns the digests of inputs, with which a job is found. `None` if the task has no usable job at this commit,
-    /// or an input can be read only once. Then nothing is read.
-    pub fn inputs(
-        &self,
-        task: TaskVersion<'_>,
-        inputs: &[InputSource],
-    ) -> Result<Option<Vec<Digest>>> {
-        if !self.has_any(task)? {
-            return Ok(None);
-        }
+    /// Returns the digests of inputs, with which a job is found. `None` if an input can be read only once.
+    pub fn inputs(&self, inputs: &[InputSource]) -> Result<Option<Vec<Digest>>> {
         let files: Vec<PathBuf> = InputSource::files(inputs.iter()).collect();
         self.storage
             .hasher
             .look_together(&files, || inputs.iter().map(|input| self.input(input)).collect())
     }
 
-    /// Whether the task may have a usable job at this commit, whatever its inputs are.
+    /// Whether the task may have a usable job at this commit, whatever its inputs are. Without one, inputs need not be read.
     pub fn has_any(&self, task: TaskVersion<'_>) -> Result<bool> {
         if self.storage.unrecorded == Unrecorded::Refuse {
             // The record of a job does not say which calls were adopted.
@@ -282,6 +276,7 @@ impl<'a> Jobs<'a> {
                         inputs,
                         literals: Some(literals),
                         own: job.own.to_vec(),
+                        named: job.named.to_vec(),
                         outputs,
                         calls: ShortNames(&job.calls),
                         recorded: Some(Provenance::now()),

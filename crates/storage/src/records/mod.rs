@@ -200,10 +200,13 @@ pub struct JobRecord<C = Vec<String>> {
     /// The literals that its workflow reads. Records of earlier versions of this program lack them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub literals: Option<Vec<JobOutput>>,
-    /// The ranges of these literals that are the files and texts of the commit. They need not be looked at again. In a
-    /// results repository, no record has them.
+    /// The ranges of these literals that are the files and texts of the commit, or that sheets among its inputs name. They need not be
+    /// looked at again. In a results repository, no record has them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub own: Vec<[usize; 2]>,
+    /// The ranges of these literals that sheets among its inputs name. They are inputs, too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub named: Vec<[usize; 2]>,
     /// Its outputs, in order.
     #[serde(deserialize_with = "at_most_100")]
     pub outputs: Vec<JobOutput>,
@@ -220,6 +223,13 @@ impl JobRecord {
         let place = Path::new(self.place.as_ref()?);
         let is_inside = place.components().all(|part| matches!(part, Component::Normal(_)));
         is_inside.then(|| top.join(place))
+    }
+
+    /// The digests of the files that sheets among its inputs name.
+    pub fn named_files(&self) -> impl Iterator<Item = Digest> {
+        let literals = self.literals.as_deref().unwrap_or_default();
+        let ranges = self.named.iter().filter_map(|[begin, end]| literals.get(*begin..*end));
+        ranges.flatten().map(|literal| literal.digest)
     }
 
     /// The version of the task.

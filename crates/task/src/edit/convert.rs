@@ -13,7 +13,7 @@ use ce_model::expression::{
     drop_default_labels, parse,
 };
 use ce_model::name::InputName;
-use ce_model::sweep::NAMES;
+use ce_model::sweep::{FILES, NAMES};
 use ce_model::task::{LIBRARY, WORKFLOW_TEXT};
 
 use super::{EditError, make_parts, put_in_place, real, signatures, write_error};
@@ -72,7 +72,7 @@ fn to_text(dir: &Path, force: Force) -> Result<Vec<String>, EditError> {
     }
     // In a text, a sweep binds the names that it lists.
     let is_open = |node: &ExpressionNode| {
-        let lists = node.files.iter().any(|file| &*file.name == NAMES);
+        let lists = node.files.iter().any(|file| [NAMES, FILES].contains(&&*file.name));
         node.kind == NodeKind::Sweep && node.inputs.len() > 1 && !lists
     };
     if text.expression.nodes().iter().any(is_open) {

@@ -222,7 +222,7 @@ impl<'a, 'b, S: TaskSource> WorkflowCheck<'a, 'b, S> {
         }
         let rules = self.nodes.written.rules(id, self.nodes.findings);
         if let Some(rules) = &rules {
-            self.nodes.warn_of_lookalikes(place, &rules.product);
+            self.nodes.warn_of_levels(place, &rules.product);
         }
         self.rules.insert(id, rules.clone());
         rules

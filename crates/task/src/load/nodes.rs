@@ -39,28 +39,18 @@ pub(super) struct NodeMaker<'a, 'b, S: TaskSource> {
     pub(super) sweeps: Vec<Sweep>,
     /// The inputs of each of these: sweeps of the same rules and inputs are one, regardless of their labels.
     pub(super) sweep_inputs: Vec<Vec<NodeId>>,
-    /// The sheets that sweeps have as points.
-    pub(super) sheets: Vec<SheetUse<'a>>,
+    /// What sweeps bind the names of columns of sheets to.
+    pub(super) sheet_columns: HashMap<(NodeId, Box<str>), ColumnUse>,
     /// The lines of `resources` that are for several nodes.
     pub(super) shared: SharedLines,
     pub(super) resources: TaskResources,
 }
 
-/// A sheet as a sweep reads it.
-pub(super) struct SheetUse<'a> {
-    pub(super) sheet: NodeId,
-    pub(super) place: NodePlace<'a>,
-    /// The names that are bound to texts.
-    pub(super) texts: Vec<String>,
-    pub(super) files: Vec<FileColumn>,
-}
-
-impl SheetUse<'_> {
-    /// A column of the same sheet that is bound to texts here, and to files there.
-    pub(super) fn text_of_file(&self, other: &Self) -> Option<&String> {
-        let is_file = |name: &&String| other.files.iter().any(|it| *it.name == ***name);
-        self.texts.iter().find(is_file).filter(|_| self.sheet == other.sheet)
-    }
+/// What a sweep reads a column of a sheet as: the same for all sweeps over the sheet.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) enum ColumnUse {
+    Text,
+    Files(FileColumn),
 }
 
 /// A node whose inputs are being checked.
@@ -104,7 +94,7 @@ impl<'a, 'b, S: TaskSource> NodeMaker<'a, 'b, S> {
             scopes: Scopes::default(),
             sweeps: Vec::new(),
             sweep_inputs: Vec::new(),
-            sheets: Vec::new(),
+            sheet_columns: HashMap::new(),
             shared,
             resources: TaskResources::default(),
         }

@@ -584,12 +584,24 @@ pub enum WarningKind {
     )]
     #[hint("spell them alike if one level is meant")]
     Lookalike(Lookalike),
+    /// The only level of a factor looks like a range.
+    #[error("{0:?} is one level, and no range")]
+    #[hint("for a range, write 1..8 without quotes in a text, or each number in a line of a list")]
+    NoRange(String),
+    /// A comment looks like a part of the workflow.
+    #[error("what stands behind ; is a comment, and looks like a part of the workflow")]
+    #[hint("remove the ; if it is to count")]
+    CodeInComment,
     /// Rules leave out all points.
     #[error("no point is left: the table is empty")]
     #[hint(
         "leave out fewer points, or add some, and spell texts as the levels: ce table shows what is excluded"
     )]
     NoPoints,
+    /// A sheet ends in rows of empty cells, which are no points.
+    #[error("{} at the end {} empty cells only, and {} left out", counted(*_0, "row"), if *_0 == 1 { "has" } else { "have" }, if *_0 == 1 { "is" } else { "are" })]
+    #[hint("remove them from the sheet: a spreadsheet keeps rows that were cleared")]
+    BlankRows(usize),
 }
 
 impl fmt::Display for Warning {

@@ -4,15 +4,22 @@ use std::collections::{BTreeSet, HashSet};
 
 use ce_model::resources::ResourceLines;
 use ce_model::sweep::{
-    self, BoundId, DIRECTORY, EXCLUDE, FACTORS, FILES, Product, RuleProblem, ScopeId, Sweep,
-    SweepFault, SweepRules,
+    self, BoundId, Condition, DIRECTORY, EXCLUDE, FACTORS, FILES, Factor, Product, RuleProblem,
+    ScopeId, Sweep, SweepFault, SweepPoints, SweepRules,
 };
 use ce_model::task::{Argument, Node, NodeId, SweepId, TaskParts, origins};
 
-use super::nodes::{NodeMaker, OpenNode, SheetUse};
+use super::nodes::{ColumnUse, NodeMaker, OpenNode};
 use super::problems::WarningKind;
 use super::source::TaskSource;
 use super::written::NodePlace;
+
+/// Whether a text is two whole numbers, the larger one last, with a hyphen or dots between them.
+fn is_like_range(text: &str) -> bool {
+    let ends = text.split_once("..").or_else(|| text.split_once('-'));
+    let ends = ends.map(|(from, to)| [from, to].map(str::parse::<u32>));
+    matches!(ends, Some([Ok(from), Ok(to)]) if from < to)
+}
 
 impl<'a, S: TaskSource> NodeMaker<'a, '_, S> {
     /// Makes a node `points`.
@@ -46,8 +53,17 @@ impl<'a, S: TaskSource> NodeMaker<'a, '_, S> {
         }
     }
 
-    /// Warns of levels that look alike, and are different texts.
-    pub(super) fn warn_of_lookalikes(&mut self, place: &NodePlace<'a>, product: &Product) {
+    /// Warns of levels that look alike, and are different texts, and of levels that look like ranges.
+    pub(super) fn warn_of_levels(&mut self, place: &NodePlace<'a>, product: &Product) {
+        for Factor { file, points } in &product.factors {
+            if let [only] = points.levels(0)
+                && points.names().len() == 1
+                && is_like_range(only)
+            {
+                let file = format!("{FACTORS}/{file}");
+                place.warn(&file, WarningKind::NoRange(only.to_string()), self.findings);
+            }
+        }
         let factors = product.factors.iter();
         let factors = factors.map(|it| (format!("{FACTORS}/{}", it.file), &it.points));
         let excluded = product.exclude.iter().map(|points| (EXCLUDE.to_owned(), points));
@@ -92,15 +108,10 @@ impl<'a, S: TaskSource> NodeMaker<'a, '_, S> {
         // An input that has a problem is missing.
         (inputs.len() == written).then_some(())?;
         let body = body?;
-        let is_sheet =
-            points.is_none_or(|points| self.builder[points.node].may_be_sheet_of_files());
-        if !rules.files.is_empty() && !is_sheet {
-            self.problem(place, FILES, 0, SweepFault::FilesOfResult);
-            return None;
-        }
         let (binds, asked) = self.binds(open, rules, body, points.is_some())?;
         if let Some(points) = points {
-            self.use_sheet(points.node, place, rules, &binds);
+            let names = [&*binds, &*asked].concat();
+            self.use_sheet(points.node, place, rules, &names).then_some(())?;
         }
         let names = self.passed_names(body.node);
         let has_directory = open.slice.as_ref().is_some_and(|slice| slice.has(DIRECTORY));
@@ -141,26 +152,40 @@ impl<'a, S: TaskSource> NodeMaker<'a, '_, S> {
         Some((self.add_sweep(sweep, &inputs), inputs))
     }
 
-    /// Notes that a sweep reads a sheet. A column of files is one for all sweeps over the sheet.
+    /// Notes what a sweep reads the columns of a sheet as. Returns false, and reports it, if another sweep over the sheet reads one
+    /// otherwise.
     fn use_sheet(
         &mut self,
         sheet: NodeId,
         place: &NodePlace<'a>,
         rules: &SweepRules,
-        binds: &[BoundId],
-    ) {
-        let texts = binds.iter().map(|id| self.scopes.text(*id).to_owned());
-        let is_file = |name: &String| rules.files.iter().any(|it| *it.name == **name);
-        let texts = texts.filter(|name| !is_file(name)).collect();
-        let new = SheetUse { sheet, place: place.clone(), texts, files: rules.files.clone() };
-        let wrong = self.sheets.iter().flat_map(|known| [(known, &new), (&new, known)]);
-        let wrong =
-            wrong.filter_map(|(it, other)| Some((it.place.clone(), it.text_of_file(other)?)));
-        let wrong: Vec<(NodePlace<'a>, String)> = wrong.map(|(at, it)| (at, it.clone())).collect();
-        for (place, name) in wrong {
-            self.problem(&place, "", 0, SweepFault::FilesElsewhere(name));
+        names: &[BoundId],
+    ) -> bool {
+        if !matches!(self.builder[sheet], Node::Input(_) | Node::File(_)) {
+            let is_right = rules.files.is_empty();
+            if !is_right {
+                self.problem(place, FILES, 0, SweepFault::FilesOfResult);
+            }
+            return is_right;
         }
-        self.sheets.push(new);
+        let Product { exclude, condition, .. } = &rules.product;
+        let bound = names.iter().map(|id| self.scopes.text(*id));
+        let read = condition.iter().flat_map(Condition::names);
+        let excluded = exclude.iter().flat_map(SweepPoints::names).map(String::as_str);
+        let is_text = |name: &&str| !rules.files.iter().any(|it| *it.name == **name);
+        let texts = bound.chain(read).chain(excluded).filter(is_text);
+        let uses = texts.map(|name| (Box::from(name), ColumnUse::Text));
+        let files = rules.files.iter().map(|it| (it.name.clone(), ColumnUse::Files(it.clone())));
+        let uses: Vec<(Box<str>, ColumnUse)> = uses.chain(files).collect();
+        let mut is_right = true;
+        for (name, own) in uses {
+            let known = self.sheet_columns.entry((sheet, name.clone())).or_insert(own.clone());
+            if *known != own {
+                self.problem(place, "", 0, SweepFault::OtherColumn(name.into()));
+                is_right = false;
+            }
+        }
+        is_right
     }
 
     /// Returns the names that a sweep binds, and the others that only resources have. Each factor must be read.
@@ -173,7 +198,7 @@ impl<'a, S: TaskSource> NodeMaker<'a, '_, S> {
     ) -> Option<(Vec<BoundId>, Vec<BoundId>)> {
         let free: Vec<BoundId> = self.free.names_in(body.node).to_vec();
         let outside = &self.scopes.get(open.scope).bound;
-        let opens = is_computed && rules.names.is_none();
+        let opens = is_computed && rules.are_open();
         let listed: HashSet<String> = rules.named().map(|(name, _)| name).collect();
         let is_own = |id: &BoundId| {
             if opens { !outside.contains(id) } else { listed.contains(self.scopes.text(*id)) }

@@ -423,21 +423,17 @@ fn answer_with_error(fault: LoadFault, requests: &mpsc::Receiver<FileRequest>) {
 }
 
 fn answer(source: &mut impl TaskSource, requests: &mpsc::Receiver<FileRequest>) {
-    let mut files = TaskFiles::default();
     for request in requests {
         match request {
-            FileRequest::File(path, answer) => drop(answer.send(find(source, &mut files, path))),
+            FileRequest::File(path, answer) => drop(answer.send(find(source, path))),
             FileRequest::Recorded(name, answer) => drop(answer.send(source.recorded(&name))),
         }
     }
 }
 
-fn find(
-    source: &mut impl TaskSource,
-    files: &mut TaskFiles,
-    path: TaskPath,
-) -> Result<FileContents, LoadFault> {
-    let mut findings = Problems::default();
+fn find(source: &mut impl TaskSource, path: TaskPath) -> Result<FileContents, LoadFault> {
+    // Each request has its own answer: a problem is told each time.
+    let (mut files, mut findings) = (TaskFiles::default(), Problems::default());
     match files.find(source, path.into(), &mut findings)? {
         Some(id) => Ok(files.all()[id.index()].contents.clone()),
         None => Err(findings.problems.pop().map_or(LoadFault::Missing, |problem| problem.fault)),
