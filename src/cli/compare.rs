@@ -125,7 +125,9 @@ struct FactorLevels {
 
 fn by(text: &str) -> Result<FactorLevels, String> {
     let named = text.split_once('=').filter(|(name, _)| !name.is_empty());
-    match named.map(|(name, levels)| (name, split_texts(levels))) {
+    match named.map(|(name, levels)| {
+        (name, split_texts(levels).into_iter().map(|it| it.text).collect::<Vec<_>>())
+    }) {
         Some((name, levels)) if levels.len() == 2 => Ok(FactorLevels {
             name: name.to_owned(),
             levels: [levels[0].to_owned(), levels[1].to_owned()],

@@ -8,7 +8,7 @@ use std::{fs, io};
 
 use clap::Args;
 
-use super::options::{Strict, TaskDir};
+use super::options::{Strict, TaskDir, warn};
 use super::storage_args::{PlaceError, check_known, configured_storage, known_storage};
 use ce_evaluate::Evaluation;
 use ce_evaluate::session::{self, Error, Given, InputError, PointsFile, RangeError, for_each};
@@ -20,6 +20,7 @@ use ce_model::task::{RangedInput, RangedInputs, Task};
 use ce_model::template;
 use ce_report::say;
 use ce_storage::InputSource;
+use ce_task::load::{Warning, WarningKind};
 
 /// The storage, and the inputs of the task, as they were typed.
 #[derive(Clone, Debug, Args)]
@@ -353,12 +354,13 @@ const MOST_LOOKED_AT: usize = 16;
 pub(super) fn levels(text: &str) -> Result<Factor, String> {
     let named = text.split_once('=').filter(|(name, _)| !name.is_empty());
     let (name, texts) = named.ok_or("write NAME=TEXT,TEXT,...")?;
-    let texts: Vec<&str> = split_texts(texts);
-    for (at, text) in texts.iter().enumerate() {
+    let typed = split_texts(texts);
+    let texts: Vec<&str> = typed.iter().map(|it| it.text).collect();
+    for (at, TypedText { text, is_quoted }) in typed.iter().enumerate() {
         let number = at + 1;
-        if text.is_empty() {
+        if text.is_empty() && !is_quoted {
             return Err(format!(
-                "text {number} is empty; write one, or give empty texts in a sheet by --points"
+                "text {number} is empty; write one, or '' in quotes for the empty text"
             ));
         }
         if let Err(fault) = template::text(text.as_bytes()) {
@@ -371,15 +373,22 @@ pub(super) fn levels(text: &str) -> Result<Factor, String> {
             return Err(format!("{text:?} occurs twice; write it once"));
         }
     }
-    let points = sweep::read_levels(name, texts.join("\n").as_bytes());
+    let points = sweep::read_list(name, &texts);
     let points = points.map_err(|problems| {
         problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
     })?;
     Ok(Factor { file: name.into(), points })
 }
 
+/// A text on the command line.
+pub(super) struct TypedText<'a> {
+    /// Without quotes.
+    pub(super) text: &'a str,
+    is_quoted: bool,
+}
+
 /// The texts between commas, without white space around them. One in quotes, `'a, b'` or `"a, b"`, may have commas.
-pub(super) fn split_texts(typed: &str) -> Vec<&str> {
+pub(super) fn split_texts(typed: &str) -> Vec<TypedText<'_>> {
     let (mut texts, mut rest) = (Vec::new(), Some(typed));
     while let Some(typed) = rest {
         let quoted = typed.trim_start();
@@ -389,11 +398,12 @@ pub(super) fn split_texts(typed: &str) -> Vec<&str> {
             let next = behind.strip_prefix(',');
             (behind.is_empty() || next.is_some()).then_some((text, next))
         });
+        let is_quoted = end.is_some();
         let (text, next) = end.unwrap_or_else(|| match typed.split_once(',') {
             Some((text, next)) => (text.trim(), Some(next)),
             None => (typed.trim(), None),
         });
-        texts.push(text);
+        texts.push(TypedText { text, is_quoted });
         rest = next;
     }
     texts
@@ -440,8 +450,12 @@ impl PointArgs {
     }
 }
 
-/// Warns of texts of factors that are probably meant to be one, and of texts that are paths of files.
+/// Warns of texts of factors that are probably meant to be one, of texts that are paths of files, and of rows that are left out.
 pub(super) fn warn_of_texts(program: &str, factors: &[Factor]) {
+    for factor in factors.iter().filter(|it| it.points.blank_rows() > 0) {
+        let oddity = WarningKind::BlankRows(factor.points.blank_rows());
+        warn(program, &Warning { path: PathBuf::from(&*factor.file), oddity });
+    }
     for (name, text) in factors.iter().filter_map(path_among) {
         say(
             program,
@@ -462,7 +476,7 @@ pub(super) fn warn_of_texts(program: &str, factors: &[Factor]) {
             Likeness::Words => say(
                 program,
                 &format_args!(
-                    "warning: {column}: {first} and {second} differ in white space only, and are two points\n  try: spell them alike if one point is meant"
+                    "warning: {column}: {first:?} and {second:?} differ in white space or accents only, and are two points\n  try: spell them alike if one point is meant"
                 ),
             ),
         }

@@ -1,7 +1,7 @@
 //! Commands that need a task and no storage: `ce init` makes one, `ce check` finds its mistakes, `ce-sym` prints its workflow as text,
 //! and `ce convert` gives it its other form.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -147,6 +147,7 @@ impl Tool for Check {
         check_sheets_of_files(&trees, &task)?;
         expand_own_sheets(&trees, &task, &plan)?;
         check_point_values(&self.task.task, &task, &plan)?;
+        warn_of_blank_rows(&task, &plan);
         let empty: BTreeSet<PathBuf> = empty_sweeps(&task, &plan).collect();
         for place in empty.difference(&told) {
             warn("ce", &Warning { path: place.clone(), oddity: WarningKind::NoPoints });
@@ -210,6 +211,17 @@ fn empty_sweeps(task: &Task, plan: &Plan) -> impl Iterator<Item = PathBuf> {
     let empty =
         plan.sweeps().filter(|sweep| sweep.rows().is_some_and(|rows| rows.points.is_empty()));
     empty.map(|sweep| task.sweeps[sweep.sweep.index()].place.clone())
+}
+
+/// Warns of sheets of the task that end in rows of empty cells.
+fn warn_of_blank_rows(task: &Task, plan: &Plan) {
+    let rows = plan.sweeps().filter_map(|sweep| {
+        let place = task.sweeps[sweep.sweep.index()].place.clone();
+        Some((place, sweep.rows()?.points.blank_rows())).filter(|(_, rows)| *rows > 0)
+    });
+    for (path, rows) in rows.collect::<BTreeMap<_, _>>() {
+        warn("ce", &Warning { path, oddity: WarningKind::BlankRows(rows) });
+    }
 }
 
 /// Warns of points in sheets of the task with texts that are probably meant to be one. Of factors, the loader does.

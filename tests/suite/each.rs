@@ -187,10 +187,7 @@ fn faults_of_points_are_reported() {
     wrong(&["--each", "n=1", "n=../data/n", "-p", "m=1"], "the input n is given, and --each");
     wrong(&["--each", "n=1", "--each", "n=2", "-p", "m=1"], "the points have the input n twice");
     wrong(&["--each", "n"], "write NAME=TEXT,TEXT,...");
-    wrong(
-        &["--each", "n=1,,2"],
-        "text 2 is empty; write one, or give empty texts in a sheet by --points",
-    );
+    wrong(&["--each", "n=1,,2"], "text 2 is empty; write one, or '' in quotes for the empty text");
     wrong(&["--each", "n=1,2, 1"], "\"1\" occurs twice; write it once");
     wrong(&["--each", "n=1\n2"], "text 1 cannot be used: it is not one line");
     wrong(&["--points", "../data/none"], "cannot read the points in ../data/none");

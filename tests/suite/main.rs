@@ -51,6 +51,7 @@ mod isolation;
 mod json;
 mod known_storages;
 mod lab;
+mod levels;
 mod lisp;
 mod load;
 mod log;

@@ -244,10 +244,14 @@ fn points_warning(
 ) -> Option<String> {
     let title = title(evaluation, call);
     let rows = evaluation.plan.gathered(call)?.rows()?;
+    let warning = |oddity: WarningKind| {
+        let hint = oddity.hint().unwrap_or_default();
+        Some(format!("warning: {title}: {oddity}\n  try: {hint}"))
+    };
     match unmatched {
-        _ if rows.points.is_empty() && !rows.is_partial() => {
-            let hint = WarningKind::NoPoints.hint().unwrap_or_default();
-            Some(format!("warning: {title}: {}\n  try: {hint}", WarningKind::NoPoints))
+        _ if rows.points.is_empty() && !rows.is_partial() => warning(WarningKind::NoPoints),
+        [] if rows.points.blank_rows() > 0 => {
+            warning(WarningKind::BlankRows(rows.points.blank_rows()))
         }
         [] => None,
         [first, rest @ ..] => {

@@ -1,6 +1,6 @@
 //! The characters of a text: names, strings, white space and comments.
 
-use super::grammar::{ends_string, is_plain};
+use super::grammar::{NodeKind, ends_string, is_plain};
 use super::mistake::{Fault, Wrong};
 
 /// A text, and how far it was read.
@@ -9,6 +9,8 @@ pub(super) struct Lexer<'a> {
     pub(super) source: &'a str,
     /// In bytes.
     pub(super) at: usize,
+    /// The first comment that looks like a part of the workflow: it is behind one in its line, and begins as one.
+    pub(super) code_in_comment: Option<usize>,
 }
 
 impl<'a> Lexer<'a> {
@@ -105,7 +107,15 @@ impl<'a> Lexer<'a> {
             if !self.stands_at_comment() {
                 return;
             }
-            self.take(|c| c != '\n');
+            let at = self.at;
+            let comment = self.take(|c| c != '\n');
+            let before = self.source[..at].rsplit('\n').next().unwrap_or_default();
+            if let Some(rest) = comment.strip_prefix(';')
+                && !before.trim().is_empty()
+                && is_like_code(rest.trim_start_matches(';').trim_start())
+            {
+                self.code_in_comment.get_or_insert(at);
+            }
         }
     }
 
@@ -156,4 +166,13 @@ impl<'a> Lexer<'a> {
         };
         (self.at, Fault::Expected { expected: what.to_owned(), found })
     }
+}
+
+/// Whether a text begins like a part of an expression: with a parenthesis, a word of a node, or a name behind a colon.
+fn is_like_code(text: &str) -> bool {
+    let is_named = text.strip_prefix(':').is_some_and(|it| it.starts_with(char::is_alphabetic));
+    let mut words = NodeKind::words();
+    is_named
+        || text.starts_with('(')
+        || words.any(|word| text.strip_prefix(word).is_some_and(|rest| rest.starts_with('(')))
 }

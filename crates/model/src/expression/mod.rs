@@ -452,6 +452,8 @@ pub struct Parsed<'a> {
     inputs: Vec<usize>,
     /// The byte at which each definition begins.
     definitions: Vec<usize>,
+    /// The byte at which a comment begins that looks like a part of the workflow.
+    code_in_comment: Option<usize>,
     /// The byte at which each node begins.
     places: Vec<usize>,
     /// The positions of the files of nodes.
@@ -570,6 +572,11 @@ impl Parsed<'_> {
     /// The line in which a definition begins, by its number.
     pub fn line_of_definition(&self, number: usize) -> usize {
         self.line_of(self.definitions.get(number).copied().unwrap_or_default())
+    }
+
+    /// The line with the first comment that looks like a part of the workflow.
+    pub fn line_of_code_in_comment(&self) -> Option<usize> {
+        self.code_in_comment.map(|at| self.line_of(at))
     }
 
     fn line_of(&self, byte: usize) -> usize {

@@ -27,7 +27,7 @@ use crate::task::{ROOT_LABEL, TextComputation};
 pub fn parse(source: &str) -> Result<Parsed<'_>, Mistake> {
     let at = if source.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     let mut parser = Parser {
-        lexer: Lexer { source, at },
+        lexer: Lexer { source, at, code_in_comment: None },
         raw: Vec::new(),
         definitions: Vec::new(),
         defined: HashMap::new(),
@@ -114,6 +114,7 @@ impl<'a> Parser<'a> {
             line_ends: self.lexer.source.match_indices('\n').map(|(at, _)| at).collect(),
             inputs: inputs_at,
             definitions: self.definitions.iter().map(|it| it.at).collect(),
+            code_in_comment: self.lexer.code_in_comment,
             places: resolved.places,
             files: resolved.files,
         })

@@ -8,10 +8,10 @@ use super::grammar::NodeKind;
 use super::mistake::{Fault, Wrong};
 use crate::resources::Resource;
 use crate::sweep::{
-    ALLOW_FAILED, COLUMNS, EXCLUDE, FACTORS, FILES, Factor, FileColumn, NAMES, PRODUCT_FILES,
-    REPLICATES, SWEEP_FILES, SheetProblem, SweepFault, SweepPoints, SweepRules, WHERE,
-    WrittenColumn, factor_label, factor_problems, is_sheet, read_column, read_condition, read_list,
-    read_replicates, read_rows,
+    ALLOW_FAILED, COLUMNS, EMPTY_LEVEL, EXCLUDE, FACTORS, FILES, Factor, FileColumn, NAMES,
+    PRODUCT_FILES, REPLICATES, SWEEP_FILES, SheetProblem, SweepFault, SweepPoints, SweepRules,
+    WHERE, WrittenColumn, factor_label, factor_problems, is_sheet, read_column, read_condition,
+    read_list, read_replicates, read_rows,
 };
 use crate::text_file;
 
@@ -60,10 +60,11 @@ impl RuleFile {
         if self.rows.first().is_some_and(|row| row.concat().starts_with('\u{feff}')) {
             contents.push('\u{feff}');
         }
+        let is_list = self.factor().is_some_and(|name| !is_sheet(name));
         for row in &self.rows {
             for (at, cell) in row.iter().enumerate() {
                 contents.push_str(if at == 0 { "" } else { "\t" });
-                contents.push_str(cell);
+                contents.push_str(if is_list && cell.is_empty() { EMPTY_LEVEL } else { cell });
             }
             contents.push('\n');
         }
@@ -138,6 +139,8 @@ fn is_readable(file: &RuleFile) -> bool {
             let is_empty = row.iter().all(|cell| cell.is_empty()) && row.len() == 1;
             !is_empty && !row.iter().any(|cell| cell.contains(char::is_control))
         })
+    } else if file.factor().is_some() {
+        rows.flatten().all(|line| is_kept_level(line))
     } else {
         rows.flatten().all(|line| is_kept(line))
     }
@@ -146,6 +149,11 @@ fn is_readable(file: &RuleFile) -> bool {
 /// Whether a text is the same if it is read as a line of a file. The file begins with a byte order mark if the text does.
 fn is_kept(text: &str) -> bool {
     text_file::line(format!("\u{feff}{text}\n").as_bytes()) == Ok((text, false))
+}
+
+/// Whether a level is the same if it is read as a line of a list of levels.
+fn is_kept_level(text: &str) -> bool {
+    text.is_empty() || text != EMPTY_LEVEL && is_kept(text)
 }
 
 fn is_file_name(name: &str) -> bool {
@@ -168,7 +176,8 @@ fn check_file(number: usize, file: &RuleFile, faults: &mut Vec<FileFault>) {
     }
     for (line, row) in (1..).zip(&file.rows) {
         let Some(written) = row.first() else { continue };
-        if !is_kept(written) {
+        let is_right = if file.factor().is_some() { is_kept_level } else { is_kept };
+        if !is_right(written) {
             faults.push(((number, line), Fault::Line(written.to_string())));
         }
     }

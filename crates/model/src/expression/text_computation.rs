@@ -217,7 +217,7 @@ fn undeclared_line(computation: &TextComputation) -> Option<usize> {
 fn names_in_head(line: &str) -> Result<Vec<(usize, WrittenName<'_>)>, (usize, DeclarationError)> {
     let (mut names, mut at) = (Vec::new(), 0);
     loop {
-        let mut lexer = Lexer { source: line, at };
+        let mut lexer = Lexer { source: line, at, code_in_comment: None };
         lexer.skip_in_line();
         if lexer.is_at_line_end() {
             return Ok(names);

@@ -372,7 +372,7 @@ fn read(
         Some(None) => None,
         Some(Some(text)) => text_workflow::parsed(&text, &mut findings).map(|parsed| {
             let mut read = read_expression(source, WrittenWorkflow::Text(&parsed), &mut findings);
-            text_workflow::warn_of_unneeded(&parsed, &mut findings);
+            text_workflow::warn_of_unread(&parsed, &mut findings);
             if let Some(workflow) = &mut read.workflow {
                 text_workflow::shorten_places(&mut workflow.sweeps);
             }

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use ce_git::TreePath;
 use ce_model::sweep::{
     ALLOW_FAILED, COLUMNS, Condition, EXCLUDE, FACTORS, FILES, Factor, FileColumn, NAMES, Product,
-    REPLICATES, Replicates, SheetFormat, SheetProblem, SweepFault, SweepPoints, SweepRules, WHERE,
-    WrittenColumn, factor_label, factor_problems, is_sheet, read, read_column, read_condition,
-    read_levels, read_replicates,
+    REPLICATES, Replicates, SheetProblem, SweepFault, SweepPoints, SweepRules, WHERE,
+    WrittenColumn, factor_label, factor_problems, is_sheet, read_column, read_condition,
+    read_factor, read_levels, read_replicates,
 };
 
 use super::problems::{LoadFault, Problems, WarningKind};
@@ -79,7 +79,7 @@ impl<S: TaskSource> FileReader<'_, S> {
         let path = self.path(name);
         let contents = self.source.read_points(self.dir, name);
         let contents = self.findings.note(&path, contents)?;
-        self.note(&path, read(SheetFormat::Tsv, &contents))
+        self.note(&path, read_factor(&contents))
     }
 
     fn condition(&mut self) -> Option<Condition> {
@@ -156,7 +156,7 @@ impl<S: TaskSource> FileReader<'_, S> {
             let contents = self.source.read_points(&dir, name);
             let Some(contents) = self.findings.note(&place, contents) else { continue };
             let points = if is_sheet(label) {
-                read(SheetFormat::Tsv, &contents)
+                read_factor(&contents)
             } else {
                 read_levels(label, &contents)
             };

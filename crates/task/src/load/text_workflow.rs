@@ -62,8 +62,11 @@ pub(super) fn parsed<'a>(text: &'a str, findings: &mut Problems) -> Option<Parse
     parsed
 }
 
-/// Warns of definitions that nothing needs.
-pub(super) fn warn_of_unneeded(parsed: &Parsed<'_>, findings: &mut Problems) {
+/// Warns of definitions that nothing needs, and of a comment that looks like a part of the workflow.
+pub(super) fn warn_of_unread(parsed: &Parsed<'_>, findings: &mut Problems) {
+    if let Some(line) = parsed.line_of_code_in_comment() {
+        findings.warning(&line_place(line), WarningKind::CodeInComment);
+    }
     for (number, definition) in parsed.text.definitions.iter().enumerate() {
         if definition.nodes.is_empty() {
             let place = line_place(parsed.line_of_definition(number));

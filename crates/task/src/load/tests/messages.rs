@@ -15,9 +15,9 @@ const TESTS: [&str; 10] = [
     include_str!("../written_directories.rs"),
 ];
 
-/// Parts of messages that take a repository, a host, or the texts of inputs. The suite tests them, in the directories
-/// isolation, load and run.
-const ELSEWHERE: [&str; 13] = [
+/// Parts of messages that take a repository, a host, or the contents of inputs and sheets. The suite tests them, in the directories
+/// isolation, load and run, and in `levels.rs`.
+const ELSEWHERE: [&str; 14] = [
     "the program cannot be read:",
     "has uncommitted changes",
     "cannot have the text of the input",
@@ -31,6 +31,7 @@ const ELSEWHERE: [&str; 13] = [
     "takes isolation,",
     "is ignored by Git: no commit records it, and no exec sees it",
     "has uncommitted changes:",
+    "empty cells only, and",
 ];
 
 /// The longest part of a message that is not filled in.

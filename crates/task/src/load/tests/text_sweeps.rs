@@ -55,12 +55,13 @@ fn a_factor_has_levels_in_quotes_or_numbers() {
 fn a_level_is_a_line() {
     tell(&[
         (
-            "SWEEP((add x n) :over n '' 1)",
-            "workflow.ce:2: \"\" cannot be a line: it is empty\n\
-             | SWEEP((add x n) :over n '' 1)\n\
+            "SWEEP((add x n) :over n |''| 1)",
+            "workflow.ce:2: \"''\" cannot be a line: in a list of levels, it is the empty text\n\
+             | SWEEP((add x n) :over n |''| 1)\n\
              |                         ^\n\
              try: write a text of one line, without white space around it",
         ),
+        ("SWEEP((add x n) :over n '' 1)", ""),
         (
             "SWEEP((add x n) :over n ' 1')",
             "workflow.ce:2: \" 1\" cannot be a line: it begins or ends with white space\n\
@@ -75,6 +76,23 @@ fn a_level_is_a_line() {
              |                         ^\n\
              try: write a text of one line, without white space around it",
         ),
+    ]);
+}
+
+#[test]
+fn a_level_that_looks_like_a_range_and_a_comment_that_looks_like_code_are_warned_of() {
+    tell(&[
+        (
+            "SWEEP((add x n) :over n 1-3)",
+            "warning: workflow.ce:2: \"1-3\" is one level, and no range\n\
+             try: for a range, write 1..8 without quotes in a text, or each number in a line of a list",
+        ),
+        (
+            "SWEEP((add x n) :over n 1 2 ; :replicates 3\n)",
+            "warning: workflow.ce:2: what stands behind ; is a comment, and looks like a part of the workflow\n\
+             try: remove the ; if it is to count",
+        ),
+        ("SWEEP((add x n) :over n 3-1 1-3)", ""),
     ]);
 }
 
