@@ -11,6 +11,7 @@ use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use super::options::task_around;
 use ce_files::cache::Cache;
@@ -320,7 +321,7 @@ impl Cursor<'_> {
             "range" => self.versions(&self.dir("repository")),
             "storage" if takes("inputs") => self.storage(),
             "inputs" => self.inputs(),
-            "params" | "each" => Answer { lead: String::new(), paths: "", ..self.inputs() },
+            "params" | "each" => self.texts_of_inputs(argument.get_id() == "each"),
             "only" => self.loaded(|task| described(call_names(task), "call")),
             "sweep" => self.loaded(|task| {
                 let names = all_sweeps(task).into_iter().flat_map(|sweep| sweep.names(task));
@@ -408,6 +409,39 @@ impl Cursor<'_> {
                 described(names, "name of points")
             });
         };
+        let texts = |task: &Task| factor_texts(task).remove(name).unwrap_or_default();
+        self.list(name, typed, "points", |task| texts(task).into_iter().collect())
+    }
+
+    /// The names of inputs, or the choices of one of them: one, or those that are not given yet.
+    fn texts_of_inputs(&self, is_list: bool) -> Answer {
+        let Some((name, typed)) = self.text.split_once('=') else {
+            return Answer { paths: "", ..self.inputs() };
+        };
+        let choices = |task: &Task| {
+            let input = task.inputs.iter().position(|input| input.as_str() == name);
+            let choices = input.and_then(|input| task.choices[input].as_ref());
+            choices.map(|choices| choices.levels(0).to_vec()).unwrap_or_default()
+        };
+        let answer = if is_list {
+            self.list(name, typed, "choice", choices)
+        } else {
+            let all =
+                |task: &Task| choices(task).iter().map(ToString::to_string).collect::<Vec<_>>();
+            let answer = self.loaded(|task| described(all(task), "choice"));
+            Answer { lead: format!("{name}="), ..answer }
+        };
+        if answer.candidates.is_empty() { Answer::default() } else { answer }
+    }
+
+    /// The texts of a name that are not in the list that is being typed.
+    fn list(
+        &self,
+        name: &str,
+        typed: &str,
+        description: &str,
+        texts: impl FnOnce(&Task) -> Vec<Arc<str>>,
+    ) -> Answer {
         let (given, begun) = typed.split_at(typed.rfind(',').map_or(0, |comma| comma + 1));
         // A text with a comma cannot be typed, and one with a tab or a line end not be shown.
         let can_follow = |text: &String| {
@@ -415,9 +449,8 @@ impl Cursor<'_> {
             is_plain && text.starts_with(begun) && !given.split(',').any(|it| it == text)
         };
         let answer = self.loaded(|task| {
-            let texts = factor_texts(task).remove(name).unwrap_or_default().into_iter();
-            let texts = texts.map(|text| text.to_string()).filter(can_follow).take(MOST_OFFERED);
-            described(texts, "points")
+            let texts = texts(task).into_iter().map(|text| text.to_string());
+            described(texts.filter(can_follow).take(MOST_OFFERED), description)
         });
         Answer { lead: format!("{name}={given}"), ..answer }
     }

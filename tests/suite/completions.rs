@@ -328,3 +328,18 @@ fn bash_completes_words_with_equals_signs_colons_spaces_and_quotes() {
         assert_eq!(bash(&lab, line, part), expected, "{line}");
     }
 }
+
+#[test]
+fn the_choices_of_an_input_are_completed() {
+    let text = "Inputs: x, mode = 'fast' or 'exact' or 'a,b'\n\n\
+        join: a b -> c\n    cat $in_a $in_b > $out_c\n\n(join x '{mode}')\n";
+    let lab = Lab::empty().one_text(text).commit();
+    let completed = |words: &[&str]| answer(&lab, "task", words);
+    assert_eq!(
+        completed(&["run", "-p", "mode="]),
+        ["", "mode=", "mode=fast", "mode=exact", "mode=a,b"]
+    );
+    assert_eq!(completed(&["run", "--each", "mode="]), ["", "mode=", "mode=fast", "mode=exact"]);
+    assert_eq!(completed(&["run", "--each", "mode=fast,"])[2..], ["mode=fast,exact"]);
+    assert_eq!(completed(&["run", "-p", "x="]), ["", ""]);
+}

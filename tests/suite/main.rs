@@ -13,6 +13,7 @@ mod benmet;
 mod beside;
 mod bisect;
 mod budget;
+mod choices;
 mod cite;
 mod collect;
 mod commits;

@@ -348,6 +348,7 @@ mod tests {
             changed: vec![],
             inputs: vec!["n".parse().unwrap(), "unused".parse().unwrap()],
             defaults: vec![None, None],
+            choices: vec![None, None],
             files: vec![],
             trees: Vec::new(),
             bound: Vec::new(),

@@ -752,6 +752,7 @@ mod tests {
             changed: vec![],
             inputs: vec!["n".parse().unwrap()],
             defaults: vec![None],
+            choices: vec![None],
             files: vec![],
             trees: vec![],
             bound: vec![],

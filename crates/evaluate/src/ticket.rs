@@ -145,6 +145,7 @@ fn task(ticket: &Ticket) -> Result<Task, NameError> {
         changed: Vec::new(),
         inputs: names,
         defaults: ticket.values.iter().map(|_| None).collect(),
+        choices: ticket.values.iter().map(|_| None).collect(),
         files: Vec::new(),
         trees: Vec::new(),
         bound: Vec::new(),

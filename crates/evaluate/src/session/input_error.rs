@@ -100,6 +100,14 @@ pub enum InputError {
         /// The error of Git.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// The text of an input is none of its choices.
+    #[error("the input {input} cannot be {choice}")]
+    #[hint(Some(choice.suggestion("choices")))]
+    NoChoice {
+        input: String,
+        /// The text, with the choices.
+        choice: UnknownName,
+    },
     /// The task reads no repository of this name.
     #[error("the task {task} reads no repository {}", repository.name)]
     #[hint(repository.meant())]

@@ -15,8 +15,9 @@ use ce_git::{AbsentLfsObjects, SourceError, SourceRepositories, Trees};
 use ce_model::digest::Digest;
 use ce_model::name::InputName;
 use ce_model::plan::{Plan, PointSelection, SelectionError};
+use ce_model::suggest::UnknownName;
 use ce_model::task::{InputId, RecordedTree, Task, TaskTree, TreeCommit};
-use ce_model::template::MAX_TEXT;
+use ce_model::template::{self, MAX_TEXT};
 use ce_storage::{Input, InputSource, Storage, StorageError};
 use ce_task::load;
 
@@ -179,7 +180,8 @@ fn named_contents(
     missing: impl Fn(String) -> InputError,
 ) -> Result<Vec<Option<Vec<u8>>>, Error> {
     let mut contents = vec![None; task.inputs.len()];
-    for at in task.free_names().map(InputId::index) {
+    let chosen = (0..task.inputs.len()).filter(|at| task.choices[*at].is_some());
+    for at in task.free_names().map(InputId::index).chain(chosen) {
         if contents[at].is_none() {
             let name = &task.inputs[at];
             let source = match (given.get(at), task.defaults[at]) {
@@ -187,10 +189,27 @@ fn named_contents(
                 (_, Some(file)) => own_file(trees, &task.files[file.index()])?,
                 (_, None) => return Err(missing(name.to_string()).into()),
             };
-            contents[at] = Some(read_input(name, source)?);
+            let read = read_input(name, source)?;
+            check_choice(task, at, template::text(&read).ok())?;
+            contents[at] = Some(read);
         }
     }
     Ok(contents)
+}
+
+/// Checks that a text of an input, by its number, is one of its choices, if it has some. Without a text, it is not.
+///
+/// # Errors
+///
+/// Fails with the choices.
+pub(super) fn check_choice(task: &Task, input: usize, text: Option<&str>) -> Result<(), Error> {
+    let Some(choices) = &task.choices[input] else { return Ok(()) };
+    let texts = choices.levels(0);
+    if text.is_some_and(|text| texts.iter().any(|it| **it == *text)) {
+        return Ok(());
+    }
+    let choice = UnknownName::new(text.unwrap_or_default(), texts);
+    Err(InputError::NoChoice { input: task.inputs[input].to_string(), choice }.into())
 }
 
 /// Reads an input, but not much more than a text may have.

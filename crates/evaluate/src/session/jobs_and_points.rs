@@ -7,6 +7,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
+use super::inputs::check_choice;
 use super::own_files::own_file;
 use super::{BoundTask, Error, InputError, KnownStorages, Session};
 use crate::{CallError, Evaluation, LeafOrigin, Outcome};
@@ -17,8 +18,8 @@ use ce_model::exit::Explain;
 use ce_model::name::{InputName, TreeName};
 use ce_model::plan::{Ancestors, Derivation, DerivedId, PlannedSweep, Source};
 use ce_model::sweep::{
-    self, Factor, MAX_SHEET, NoDefaultText, ParameterProblem, Parameters, Product, ProductFault,
-    SheetFormat, SheetProblem, SweepPoint, SweepPoints,
+    self, Condition, Factor, MAX_SHEET, NoDefaultText, ParameterProblem, Parameters, Product,
+    ProductFault, SheetFormat, SheetProblem, SweepPoint, SweepPoints,
 };
 use ce_model::system_hints;
 use ce_model::task::{Node, RangedInput, RangedInputs, Task};
@@ -241,6 +242,10 @@ pub enum RangeError {
     #[error("the points have the input {0} twice")]
     #[hint("give it once: --each has all values of an input, --points one a row")]
     RangedTwice(String),
+    /// A condition of the task reads an input that is ranged over.
+    #[error("the input {0} cannot have several values: a condition (:where) reads it")]
+    #[hint("run the task once for each, with -p {_0}=VALUE")]
+    InCondition(String),
     /// The points of a task's own inputs cannot be combined.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     #[hint(_0.first().and_then(Explain::hint))]
@@ -368,6 +373,19 @@ pub fn for_each(task: Task, factors: Vec<Factor>) -> Result<(Task, RangedInputs)
         }
         if names[..at].contains(name) {
             return Err(RangeError::RangedTwice((*name).clone()).into());
+        }
+    }
+    for points in factors.iter().map(|factor| &factor.points) {
+        for (column, name) in points.names().iter().enumerate() {
+            let Some(at) = task.inputs.iter().position(|it| it.as_str() == *name) else { continue };
+            points
+                .levels(column)
+                .iter()
+                .try_for_each(|text| check_choice(&task, at, Some(text)))?;
+            let conditions = task.sweeps.iter().filter_map(|it| it.product.condition.as_ref());
+            if conditions.flat_map(Condition::inputs).any(|input| input == name) {
+                return Err(RangeError::InCondition(name.clone()).into());
+            }
         }
     }
     let product = Product { factors, ..Product::default() };

@@ -3,7 +3,7 @@
 //! ```text
 //! text       = [ inputs ] { reference "=" expression | computation } expression
 //! inputs     = "Inputs:" [ input { "," input } ] end of line
-//! input      = ( string | reference ) [ "=" ( string | "OWN(" string ")" ) ]
+//! input      = ( string | reference ) [ "=" ( string { "or" string } | "OWN(" string ")" ) ]
 //! expression = [ "#" number "=" ] node | "#" number "#"
 //! node       = string | reference [ slice ]
 //!            | "(" name { argument } ")" [ slice ]

@@ -1,6 +1,6 @@
 //! The characters of a text: names, strings, white space and comments.
 
-use super::grammar::{NodeKind, ends_string, is_plain};
+use super::grammar::{NodeKind, begins_level, ends_string, is_plain, is_reference};
 use super::mistake::{Fault, Wrong};
 
 /// A text, and how far it was read.
@@ -35,6 +35,20 @@ impl<'a> Lexer<'a> {
             return Err(self.expected(what));
         }
         Ok(name.to_owned())
+    }
+
+    /// Reads a name that stands for an expression, plain or in bars, if one comes next.
+    pub(super) fn reference(&mut self) -> Result<Option<String>, Wrong> {
+        if self.rest().starts_with('|') {
+            return self.bars().map(Some);
+        }
+        if self.rest().starts_with(|c: char| c.is_ascii_digit() || c == ':')
+            || begins_level(self.rest())
+        {
+            return Ok(None);
+        }
+        let name = self.take(is_reference);
+        Ok((!name.is_empty()).then(|| name.to_owned()))
     }
 
     /// Reads a string, in quotes or in bars.

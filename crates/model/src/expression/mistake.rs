@@ -387,6 +387,14 @@ pub enum Fault {
     #[error("the input {0:?} is named twice")]
     #[hint("give each input a name of its own")]
     Duplicate(String),
+    /// A text occurs twice among the choices of an input.
+    #[error("the choice {0:?} is written twice")]
+    #[hint("remove one of them")]
+    SameChoice(String),
+    /// A choice of an input is not a line of a file.
+    #[error("the choice {0:?} is not a line of a file")]
+    #[hint("leave out white space around it, and control characters; '' is the empty text")]
+    Choice(String),
     /// A number that no shared expression has.
     #[error("#{0}# is not defined: there is no #{0}= before it")]
     #[hint("write #N=(...) where the expression stands for the first time")]

@@ -12,6 +12,7 @@ mod definitions;
 mod directories;
 mod factor_levels;
 mod grammar;
+mod input_line;
 mod lexer;
 mod mistake;
 mod parser;
@@ -28,7 +29,7 @@ use self::grammar::{BareName, QuotedName, SliceText, WrittenLines};
 use self::sweeps::{file_number, rules, unreadable};
 use crate::name::{InputName, TaskPath};
 use crate::slice::{MAX_ARITY, Slice, WrittenSlice};
-use crate::sweep::{SweepFault, SweepRules};
+use crate::sweep::{SweepFault, SweepPoints, SweepRules};
 use crate::task::{Node, NodeId, Task, TextComputation};
 use crate::text_file;
 
@@ -59,6 +60,8 @@ pub struct Text {
 pub enum InputDefault {
     /// A file with these contents.
     Text(Box<str>),
+    /// One of these texts, the first one unless another is given: a file with it and a newline.
+    Choices(SweepPoints),
     /// A file of the task.
     File(TaskPath),
 }

@@ -1,6 +1,6 @@
 //! Reads the text of a workflow. The parser keeps its own stack, so that no depth is too great.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use super::definitions::{DefinedExpression, FilePlaces, RawKind, RawNode, RawNodeId, resolve};
 use super::factor_levels::levels;
@@ -8,15 +8,16 @@ use super::grammar::{
     EXCLUDED, INPUTS, NodeKind, OVER, RESOURCES, RuleShape, SWEEP_ROLES, UNENDED, begins_level,
     is_plain, is_plain_in_slice, is_reference, nearest_word,
 };
+use super::input_line::{WrittenInputs, inputs};
 use super::lexer::Lexer;
 use super::mistake::{Fault, LineKind, Mistake, Position, Wrong};
 use super::sweeps::{RuleFile, check_resources};
 use super::text_computation::{call_of, unindented};
-use super::{InputDefault, Parsed, Text};
-use crate::name::{InputName, TaskPath};
+use super::{Parsed, Text};
 use crate::slice::{MAX_ARITY, WrittenSlice};
 use crate::suggest::nearest;
 use crate::sweep::{EXCLUDE, FACTORS, SHEET_SUFFIX, WHERE};
+
 use crate::task::{ROOT_LABEL, TextComputation};
 
 /// Reads a text.
@@ -81,14 +82,6 @@ struct UnfinishedNode {
     label: Option<Box<str>>,
 }
 
-/// The names of the task's inputs.
-#[derive(Default)]
-struct WrittenInputs {
-    names: Vec<InputName>,
-    defaults: Vec<Option<InputDefault>>,
-    places: Vec<usize>,
-}
-
 impl<'a> Parser<'a> {
     fn text(&mut self) -> Result<Parsed<'a>, Wrong> {
         let parts = self.parts();
@@ -123,7 +116,7 @@ impl<'a> Parser<'a> {
     /// Reads the inputs, definitions and computations, and the workflow. Returns the inputs, if they are named, and the workflow.
     fn parts(&mut self) -> Result<(Option<WrittenInputs>, RawNodeId), Wrong> {
         self.lexer.skip();
-        let inputs = if self.lexer.eat(INPUTS) { Some(self.inputs()?) } else { None };
+        let inputs = if self.lexer.eat(INPUTS) { Some(inputs(&mut self.lexer)?) } else { None };
         let root = loop {
             self.lexer.skip();
             let at = self.lexer.at;
@@ -192,7 +185,7 @@ impl<'a> Parser<'a> {
     /// Reads the name of a definition and its `=`, if these come next.
     fn definition(&mut self) -> Result<Option<Box<str>>, Wrong> {
         let at = self.lexer.at;
-        if let Some(name) = self.reference()? {
+        if let Some(name) = self.lexer.reference()? {
             self.lexer.skip();
             if self.lexer.eat("=") {
                 return Ok(Some(name.into()));
@@ -214,62 +207,6 @@ impl<'a> Parser<'a> {
             self.lexer.skip();
             ended = if self.lexer.eat(")") { self.end()? } else { self.argument()? };
         }
-    }
-
-    /// Reads the names of the task's inputs, up to the end of the line.
-    fn inputs(&mut self) -> Result<WrittenInputs, Wrong> {
-        let (mut inputs, mut known) = (WrittenInputs::default(), HashSet::new());
-        self.lexer.skip_in_line();
-        if self.lexer.is_at_line_end() {
-            return Ok(inputs);
-        }
-        loop {
-            let at = self.lexer.at;
-            let text = match self.lexer.rest().starts_with('\'') {
-                true => self.lexer.string()?,
-                false => match self.reference()? {
-                    Some(name) => name,
-                    None => return Err(self.lexer.expected("the name of an input")),
-                },
-            };
-            let name: InputName = text.parse().map_err(|error| (at, Fault::Name(error)))?;
-            if !known.insert(text.clone()) {
-                return Err((at, Fault::Duplicate(text)));
-            }
-            self.lexer.skip_in_line();
-            let default = if self.lexer.eat("=") { Some(self.default()?) } else { None };
-            inputs.names.push(name);
-            inputs.defaults.push(default);
-            inputs.places.push(at);
-            self.lexer.skip_in_line();
-            if self.lexer.is_at_line_end() {
-                return Ok(inputs);
-            }
-            if !self.lexer.eat(",") {
-                return Err(self.lexer.expected("`,` or the end of the line"));
-            }
-            self.lexer.skip();
-        }
-    }
-
-    /// Reads the default of an input: a text, or a file of the task.
-    fn default(&mut self) -> Result<InputDefault, Wrong> {
-        self.lexer.skip_in_line();
-        if !self.lexer.eat("OWN(") {
-            if !self.lexer.rest().starts_with(['\'', '|']) {
-                return Err(self.lexer.expected("a text in quotes, or OWN('PATH')"));
-            }
-            return Ok(InputDefault::Text((self.lexer.string()? + "\n").into()));
-        }
-        self.lexer.skip();
-        let at = self.lexer.at;
-        let path: TaskPath =
-            self.lexer.string()?.parse().map_err(|error| (at, Fault::Name(error)))?;
-        self.lexer.skip();
-        if !self.lexer.eat(")") {
-            return Err(self.lexer.expected("`)`"));
-        }
-        Ok(InputDefault::File(path))
     }
 
     /// Reads a label if there is one, and begins an expression that a node reads.
@@ -348,7 +285,7 @@ impl<'a> Parser<'a> {
         if is_head {
             return Ok(None);
         }
-        let Some(name) = self.reference()? else {
+        let Some(name) = self.lexer.reference()? else {
             let c = self.lexer.rest().chars().next();
             return Err(match c {
                 Some(c) if c.is_ascii_digit() || matches!(c, '+' | '-') => {
@@ -384,20 +321,6 @@ impl<'a> Parser<'a> {
             "an expression: a name, a text in quotes, `(`, `{}`",
             words.join("`, `")
         ))
-    }
-
-    /// Reads a name that stands for an expression, plain or in bars, if one comes next.
-    fn reference(&mut self) -> Result<Option<String>, Wrong> {
-        if self.lexer.rest().starts_with('|') {
-            return self.lexer.bars().map(Some);
-        }
-        if self.lexer.rest().starts_with(|c: char| c.is_ascii_digit() || c == ':')
-            || begins_level(self.lexer.rest())
-        {
-            return Ok(None);
-        }
-        let name = self.lexer.take(is_reference);
-        Ok((!name.is_empty()).then(|| name.to_owned()))
     }
 
     /// Reads the beginning of a node: its kind and its value.
@@ -599,7 +522,7 @@ impl Parser<'_> {
             let name = format!("{FACTORS}/{number:02}-{names}{SHEET_SUFFIX}");
             return self.add_file(at, RuleFile { name: name.into(), rows }, places);
         }
-        let Some(name) = self.reference()? else {
+        let Some(name) = self.lexer.reference()? else {
             return Err(self.lexer.expected("the name of a factor, or rows such as ('a' 'b')"));
         };
         let mut rows = Vec::new();
@@ -772,32 +695,6 @@ mod tests {
         assert_eq!(used, [("a", 0), ("b", 2), ("c", 0)]);
         assert_eq!(parsed.text.expression.nodes().len(), 3);
         assert_eq!([0, 1, 2].map(|number| parsed.line_of_definition(number)), [1, 2, 3]);
-    }
-
-    #[test]
-    fn inputs_have_defaults_and_end_with_their_line() {
-        let parsed =
-            parse("Inputs: samples, 'a b' = '20',\n  data = OWN('data/x') # here\n(f a)").unwrap();
-        let names = parsed.text.inputs.unwrap();
-        assert_eq!(
-            names.iter().map(InputName::as_str).collect::<Vec<_>>(),
-            ["samples", "a b", "data"]
-        );
-        let file = InputDefault::File("data/x".parse().unwrap());
-        assert_eq!(
-            parsed.text.defaults,
-            [None, Some(InputDefault::Text("20\n".into())), Some(file)]
-        );
-        assert_eq!(
-            [0, 1, 2].map(|number| parse("Inputs: a,\nb,\nc\nx").unwrap().line_of_input(number)),
-            [1, 2, 3]
-        );
-        assert_eq!(parse("Inputs:\n(f)").unwrap().text.inputs, Some(Vec::new()));
-        assert_eq!(parse("(f)").unwrap().text.inputs, None);
-        assert_eq!(
-            mistake("Inputs: a b\nx"),
-            "1:11: expected `,` or the end of the line, found \"b\""
-        );
     }
 
     #[test]

@@ -342,6 +342,10 @@ fn written_default(default: &InputDefault) -> String {
         InputDefault::Text(text) => {
             format!(" = {}", QuotedName(text.strip_suffix('\n').unwrap_or(text)))
         }
+        InputDefault::Choices(choices) => {
+            let texts = choices.levels(0).iter().map(|text| QuotedName(text).to_string());
+            format!(" = {}", texts.collect::<Vec<_>>().join(" or "))
+        }
         InputDefault::File(path) => format!(" = OWN({})", QuotedName(path.as_str())),
     }
 }

@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter;
 
-use super::Expression;
 use super::grammar::NodeKind;
 use super::mistake::{Fault, Wrong};
+use super::{InputDefault, Text};
 use crate::resources::Resource;
 use crate::sweep::{
-    ALLOW_FAILED, COLUMNS, EMPTY_LEVEL, EXCLUDE, FACTORS, FILES, Factor, FileColumn, NAMES,
-    PRODUCT_FILES, REPLICATES, SWEEP_FILES, SheetProblem, SweepFault, SweepPoints, SweepRules,
-    WHERE, WrittenColumn, factor_label, factor_problems, is_sheet, read_column, read_condition,
-    read_list, read_replicates, read_rows,
+    ALLOW_FAILED, COLUMNS, EMPTY_LEVEL, EXCLUDE, FACTORS, FILES, Factor, FileColumn, MOST_NAMES,
+    NAMES, PRODUCT_FILES, REPLICATES, SWEEP_FILES, SheetProblem, SweepFault, SweepPoints,
+    SweepRules, WHERE, WrittenColumn, factor_label, factor_problems, is_sheet, level_line,
+    read_column, read_condition, read_list, read_replicates, read_rows,
 };
 use crate::text_file;
 
@@ -64,7 +64,7 @@ impl RuleFile {
         for row in &self.rows {
             for (at, cell) in row.iter().enumerate() {
                 contents.push_str(if at == 0 { "" } else { "\t" });
-                contents.push_str(if is_list && cell.is_empty() { EMPTY_LEVEL } else { cell });
+                contents.push_str(if is_list { level_line(cell) } else { cell });
             }
             contents.push('\n');
         }
@@ -152,7 +152,7 @@ fn is_kept(text: &str) -> bool {
 }
 
 /// Whether a level is the same if it is read as a line of a list of levels.
-fn is_kept_level(text: &str) -> bool {
+pub(super) fn is_kept_level(text: &str) -> bool {
     text.is_empty() || text != EMPTY_LEVEL && is_kept(text)
 }
 
@@ -231,14 +231,17 @@ fn read_file(number: usize, file: &RuleFile, rules: &mut SweepRules, faults: &mu
     }
 }
 
-/// The largest number of computations that one name with braces may lead to here.
-const MOST_NAMES: usize = 1000;
-
-/// Returns the names of the computations that an expression may call, by the written names: several for a name with factors
-/// in braces. Each level of a factor with such a name counts, whether or not its sweep is around the call.
-pub fn computation_names(expression: &Expression) -> BTreeMap<&str, BTreeSet<String>> {
+/// Returns the names of the computations that a workflow may call, by the written names: several for a name with factors or inputs
+/// in braces. Each level of a factor with such a name counts, whether or not its sweep is around the call, and each choice of an input.
+pub fn computation_names(workflow: &Text) -> BTreeMap<&str, BTreeSet<String>> {
     let mut levels = BTreeMap::<String, BTreeSet<String>>::new();
-    for node in expression.nodes.iter().filter(|node| node.kind.has_files()) {
+    for (input, default) in workflow.inputs.iter().flatten().zip(&workflow.defaults) {
+        if let Some(InputDefault::Choices(choices)) = default {
+            let texts = choices.levels(0).iter().map(ToString::to_string);
+            levels.entry(input.to_string()).or_default().extend(texts);
+        }
+    }
+    for node in workflow.expression.nodes.iter().filter(|node| node.kind.has_files()) {
         for factor in rules(&node.files).0.product.factors {
             for point in factor.points.iter() {
                 for (name, level) in point.values() {
@@ -247,7 +250,8 @@ pub fn computation_names(expression: &Expression) -> BTreeMap<&str, BTreeSet<Str
             }
         }
     }
-    let calls = expression.nodes.iter().filter(|node| node.kind == NodeKind::Computation);
+    let nodes = workflow.expression.nodes.iter();
+    let calls = nodes.filter(|node| node.kind == NodeKind::Computation);
     calls.map(|node| (&*node.value, names_of_levels(&node.value, &levels))).collect()
 }
 

@@ -710,6 +710,7 @@ mod tests {
             changed: Vec::new(),
             inputs: vec!["x".parse().unwrap()],
             defaults: Vec::new(),
+            choices: Vec::new(),
             files: Vec::new(),
             trees: vec![tree],
             bound: Vec::new(),

@@ -246,9 +246,11 @@ impl Planner {
         sources.first().copied()
     }
 
-    /// The current text of the name with this number, if a sweep binds it.
-    fn text(&self, task: &Task, number: usize) -> Option<&str> {
-        let name = BoundId::at(number.checked_sub(task.inputs.len())?);
+    /// The current text of the name with this number, if a sweep binds it, or if it is an input with choices that is not bound yet: its default.
+    fn text<'t>(&'t self, task: &'t Task, number: usize) -> Option<&'t str> {
+        let Some(name) = number.checked_sub(task.inputs.len()).map(BoundId::at) else {
+            return Some(&**task.choices[number].as_ref()?.levels(0).first()?);
+        };
         match self.bound[name.index()].as_ref()? {
             BoundValue::Text(text) => Some(&**text),
             // Loading the task has checked that nothing reads the text of a file.

@@ -14,11 +14,30 @@ use crate::suggest::UnknownName;
 
 /// A condition that points are to fulfil.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Box<str>", into = "Box<str>")]
+#[serde(try_from = "WrittenCondition", into = "WrittenCondition")]
 pub struct Condition {
     text: Box<str>,
+    /// The inputs of the task that it reads.
+    inputs: Vec<ConditionInput>,
     /// The steps of its evaluation, on a stack of values; no recursion is needed, however long it is.
     steps: Vec<ConditionStep>,
+}
+
+/// An input of the task that a condition reads.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct ConditionInput {
+    name: Box<str>,
+    /// The texts that it may have, each once.
+    choices: SweepPoints,
+    /// The number of the one that it has; until that is known, the first one counts.
+    chosen: Option<u32>,
+}
+
+/// A condition as a cache keeps it.
+#[derive(Serialize, Deserialize)]
+struct WrittenCondition {
+    text: Box<str>,
+    inputs: Vec<ConditionInput>,
 }
 
 impl Eq for Condition {}
@@ -76,13 +95,21 @@ impl TryFrom<Box<str>> for Condition {
             return Err(parser.expected("an operator or the end"));
         }
         let steps = parser.steps;
-        Ok(Self { text, steps })
+        Ok(Self { text, inputs: Vec::new(), steps })
     }
 }
 
-impl From<Condition> for Box<str> {
+impl TryFrom<WrittenCondition> for Condition {
+    type Error = ConditionFault;
+
+    fn try_from(written: WrittenCondition) -> Result<Self, ConditionFault> {
+        Ok(Self { inputs: written.inputs, ..Self::try_from(written.text)? })
+    }
+}
+
+impl From<Condition> for WrittenCondition {
     fn from(condition: Condition) -> Self {
-        condition.text
+        Self { text: condition.text, inputs: condition.inputs }
     }
 }
 
@@ -335,33 +362,41 @@ enum Type {
     Truth,
 }
 
-/// A column of points that a condition reads.
-struct ConditionColumn {
+/// A column of points that a condition reads, or an input with choices.
+struct ConditionColumn<'a> {
     number: usize,
+    /// The choice, if it is an input: it is the same at all points.
+    chosen: Option<SweepPoint<'a>>,
     /// The numbers of its levels, or why it is a text.
     levels: Result<Vec<(f64, Decimal)>, TextOperand>,
 }
 
-impl ConditionColumn {
+impl<'a> ConditionColumn<'a> {
+    fn from_input(input: &'a ConditionInput) -> Self {
+        let chosen = input.choices.iter().nth(input.chosen.unwrap_or_default() as usize);
+        Self { chosen, ..Self::from_points(&input.choices, 0) }
+    }
+
     fn from_points(points: &SweepPoints, number: usize) -> Self {
         let name = &points.names()[number];
         let (mut levels, mut seen) = (Vec::new(), HashMap::new());
         for text in points.levels(number) {
             let Some((level, decimal)) = finite(text) else {
                 let text = TextOperand::Word { name: name.clone(), text: text.to_string() };
-                return Self { number, levels: Err(text) };
+                return Self { number, chosen: None, levels: Err(text) };
             };
             if let Some(before) = seen.insert(decimal.clone(), text) {
                 let texts = [before.to_string(), text.to_string()];
                 let text = TextOperand::Same { name: name.clone(), texts };
-                return Self { number, levels: Err(text) };
+                return Self { number, chosen: None, levels: Err(text) };
             }
             levels.push((level, decimal));
         }
-        Self { number, levels: Ok(levels) }
+        Self { number, chosen: None, levels: Ok(levels) }
     }
 
-    fn value<'a>(&'a self, point: SweepPoint<'a>) -> ConditionValue<'a> {
+    fn value(&'a self, point: SweepPoint<'a>) -> ConditionValue<'a> {
+        let point = self.chosen.unwrap_or(point);
         match &self.levels {
             Ok(levels) => {
                 let (number, decimal) = &levels[point.level_numbers()[self.number] as usize];
@@ -378,12 +413,57 @@ impl Condition {
         &self.text
     }
 
-    /// The names that it reads.
+    /// The names of points that it reads.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.steps.iter().filter_map(|step| match &step.operation {
+        let is_input = |name: &str| self.inputs().any(|input| input == name);
+        let names = self.steps.iter().filter_map(|step| match &step.operation {
             ConditionOperation::Name(name) => Some(&**name),
             _ => None,
-        })
+        });
+        names.filter(move |name| !is_input(name))
+    }
+
+    /// The inputs of the task that it reads.
+    pub fn inputs(&self) -> impl Iterator<Item = &str> {
+        self.inputs.iter().map(|input| &*input.name)
+    }
+
+    /// Whether it reads an input whose text is not known yet.
+    pub fn is_open(&self) -> bool {
+        self.inputs.iter().any(|input| input.chosen.is_none())
+    }
+
+    /// Reads names as inputs of the task, given all inputs with their choices.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the name of an input that has no choices, and reads the others.
+    pub fn read_inputs<'n>(
+        &mut self,
+        inputs: impl Iterator<Item = (&'n str, Option<&'n SweepPoints>)>,
+    ) -> Result<(), &'n str> {
+        let mut read = Ok(());
+        for (name, choices) in inputs {
+            if self.names().any(|it| it == name) {
+                match choices.cloned() {
+                    None => read = Err(name),
+                    Some(choices) => {
+                        let name = name.into();
+                        self.inputs.push(ConditionInput { name, choices, chosen: None });
+                    }
+                }
+            }
+        }
+        read
+    }
+
+    /// Gives inputs the texts that they have; those without a text stay open.
+    pub fn choose<'t>(&mut self, text: impl Fn(&str) -> Option<&'t str>) {
+        for ConditionInput { name, choices, chosen } in &mut self.inputs {
+            let level = |text: &str| choices.levels(0).iter().position(|it| **it == *text);
+            let number = text(name).and_then(level).and_then(|it| it.try_into().ok());
+            *chosen = number.or(*chosen);
+        }
     }
 
     /// Returns the points for which it holds, in the same order.
@@ -395,6 +475,10 @@ impl Condition {
         let mut columns = HashMap::new();
         for step in &self.steps {
             let ConditionOperation::Name(name) = &step.operation else { continue };
+            if let Some(input) = self.inputs.iter().find(|input| input.name == *name) {
+                columns.insert(&**name, ConditionColumn::from_input(input));
+                continue;
+            }
             let Some(number) = points.column(name) else {
                 let unknown = UnknownName::new(&**name, points.names());
                 return Err(step.fault(ConditionMistake::NoName(unknown)));
@@ -413,7 +497,7 @@ impl Condition {
     }
 
     /// Checks what its operators are applied to.
-    fn check(&self, columns: &HashMap<&str, ConditionColumn>) -> Result<(), ConditionFault> {
+    fn check(&self, columns: &HashMap<&str, ConditionColumn<'_>>) -> Result<(), ConditionFault> {
         // The types of values, and the columns in which they are written.
         let mut stack: Vec<(usize, Type)> = Vec::new();
         for step in &self.steps {
@@ -473,7 +557,7 @@ impl Condition {
     /// Whether it holds at a point.
     fn holds(
         &self,
-        columns: &HashMap<&str, ConditionColumn>,
+        columns: &HashMap<&str, ConditionColumn<'_>>,
         point: SweepPoint<'_>,
     ) -> Result<bool, ConditionFault> {
         let (mut stack, mut next) = (Vec::new(), 0);

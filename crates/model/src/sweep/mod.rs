@@ -43,15 +43,15 @@ pub use self::replicates::{
     EndReason, ReplicateLook, ReplicateValue, Replicates, ReplicatesEnd, Until, read_replicates,
 };
 pub use self::rules::{
-    ALLOW_FAILED, COLUMNS, EXCLUDE, FACTORS, FILES, MAX_SWEEPS, NAMES, PRODUCT_FILES, REPLICATES,
-    RuleProblem, SHEET_SUFFIX, SWEEP_FILES, SweepFault, SweepRules, WHERE, column_problems,
-    directory_problem, factor_label, factor_problems, input_problem, is_sheet, known_columns,
-    read_column, read_condition, same_name_problems, table_columns, unread_problems,
+    ALLOW_FAILED, COLUMNS, EXCLUDE, FACTORS, FILES, MAX_SWEEPS, MOST_NAMES, NAMES, PRODUCT_FILES,
+    REPLICATES, RuleProblem, SHEET_SUFFIX, SWEEP_FILES, SweepFault, SweepRules, WHERE,
+    column_problems, directory_problem, factor_label, factor_problems, input_problem, is_sheet,
+    known_columns, read_column, read_condition, same_name_problems, table_columns, unread_problems,
 };
 pub use self::scope::{LevelName, Scope, ScopeId, Scopes};
 pub use self::sheet::{
     CellFault, EMPTY_LEVEL, MAX_COLUMNS, MAX_PROBLEMS, MAX_SHEET, SheetFault, SheetFormat,
-    SheetProblem, read, read_factor, read_levels, read_list, read_rows, united,
+    SheetProblem, level_line, read, read_factor, read_levels, read_list, read_rows, united,
 };
 pub use self::table_reader::{CellTable, add_csv_line, read_cells, read_object};
 

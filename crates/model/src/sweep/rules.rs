@@ -484,6 +484,9 @@ fn until_fault(rules: &SweepRules, columns: &[TableColumn]) -> Option<SweepFault
     })
 }
 
+/// The largest number of computations that one name with choices may lead to.
+pub const MOST_NAMES: usize = 1000;
+
 /// The greatest number of sweeps around a node.
 pub const MAX_SWEEPS: usize = 32;
 
@@ -540,9 +543,17 @@ pub enum SweepFault {
     /// The name of a computation depends on an input of the task.
     #[error("the name of a computation cannot depend on {0:?}, an input of the task")]
     #[hint(
-        "make it a factor of a sweep, so that all computations are known when the task is loaded"
+        "give the input its choices, as in Inputs: {_0} = 'a' or 'b', or make it a factor of a sweep: all computations are known when the task is loaded"
     )]
     InputName(String),
+    /// A condition reads an input of the task that has no choices.
+    #[error("{0:?} is an input of the task: a condition can read those that have choices")]
+    #[hint("give the input its choices, as in Inputs: {_0} = 'a' or 'b'")]
+    ConditionInput(String),
+    /// The name of a computation has too many choices.
+    #[error("the name of the computation has {0} choices, and {MOST_NAMES} are the most")]
+    #[hint("take fewer texts of inputs and levels into one name")]
+    ManyChoices(usize),
     /// The name of a computation depends on a name whose texts are computed.
     #[error("the name of a computation cannot depend on {0:?}: its texts are computed")]
     #[hint(

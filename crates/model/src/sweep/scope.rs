@@ -6,12 +6,12 @@
 //! The name of a computation may depend on levels of factors only: which computations a task has must be known when it is
 //! loaded, since their inputs and outputs say what a node reads and passes up.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::points::SweepPoints;
 use super::product::{FactorFault, ProductFault, REPLICATE, points, product};
 use super::rules::{
-    FILES, MAX_SWEEPS, NAMES, RuleProblem, SweepFault, SweepRules, product_problems,
+    FILES, MAX_SWEEPS, MOST_NAMES, NAMES, RuleProblem, SweepFault, SweepRules, product_problems,
 };
 use super::{BoundId, Product};
 use crate::name::{ComputationName, InputName, NameError};
@@ -166,13 +166,15 @@ impl Scopes {
         if let Some((file, fault)) = wrong {
             return Err(vec![RuleProblem::new(file, fault)]);
         }
-        let product =
+        let mut product =
             if is_computed { rules.product.beside_computed() } else { rules.product.clone() };
         let is_known = !is_computed || has_factors;
         let mut problems = if is_known { product_problems(&product) } else { Vec::new() };
         if !problems.is_empty() {
             return Err(problems);
         }
+        // Which points are left depends on the choice; the body is right for each.
+        product.condition.take_if(|condition| condition.is_open());
         problems.extend(rules.same_names());
         problems.extend(rules.files_as_texts());
         for (name, file) in rules.named() {
@@ -236,29 +238,42 @@ impl Scopes {
     /// texts.
     /// Its free names have the numbers of `inputs`, the task's, and then of bound names.
     ///
+    /// `choices` are the texts that each of the inputs may have, if they are known.
+    ///
     /// # Errors
     ///
-    /// Fails if it depends on an input of the task or on texts that are computed, or if no point is left.
+    /// Fails if it depends on an input of the task without choices or on texts that are computed, if no point is left, or if there are too
+    /// many names.
     pub fn level_names(
         &self,
         scope: ScopeId,
         name: &Template<ComputationName>,
         inputs: &[InputName],
+        choices: &[Option<SweepPoints>],
     ) -> Result<Vec<LevelName>, SweepFault> {
-        let mut bound = Vec::new();
+        let (mut bound, mut factors) = (Vec::new(), BTreeMap::new());
         for number in name.names() {
             match number.checked_sub(inputs.len()) {
                 Some(number) => bound.push(BoundId::at(number)),
-                None => return Err(SweepFault::InputName(inputs[number].to_string())),
+                None => match choices.get(number).and_then(Option::as_ref) {
+                    None => return Err(SweepFault::InputName(inputs[number].to_string())),
+                    Some(texts) => drop(factors.insert(number, texts.clone())),
+                },
             }
         }
-        let texts = self.texts(scope, &bound)?;
+        let levels = if bound.is_empty() { None } else { Some(self.texts(scope, &bound)?) };
+        let texts = product(levels.into_iter().chain(factors.into_values()).collect(), None)
+            .map_err(|faults| first_fault(faults.into_iter().map(ProductFault::Factor)))?;
+        if texts.len() > MOST_NAMES && bound.len() < name.names().count() {
+            return Err(SweepFault::ManyChoices(texts.len()));
+        }
+        let text = |number: usize| match number.checked_sub(inputs.len()) {
+            Some(number) => self.text(BoundId::at(number)),
+            None => inputs[number].as_str(),
+        };
         let mut names = Vec::with_capacity(texts.len());
         for point in texts.iter() {
-            let bound = name.bind(|number| {
-                let bound = BoundId::at(number.checked_sub(inputs.len())?);
-                Some(&**point.value(self.text(bound))?)
-            });
+            let bound = name.bind(|number| Some(&**point.value(text(number))?));
             names.push(LevelName {
                 texts: point.values().map(|(name, text)| format!("{name} is {text:?}")).collect(),
                 name: bound.map(|name| name.written().clone()),

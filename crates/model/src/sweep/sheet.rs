@@ -81,6 +81,11 @@ pub(super) fn read_placed(
 /// The line of a list of levels that is the empty text.
 pub const EMPTY_LEVEL: &str = "''";
 
+/// Returns the line of a list of levels that a text is.
+pub const fn level_line(text: &str) -> &str {
+    if text.is_empty() { EMPTY_LEVEL } else { text }
+}
+
 /// Reads the sheet of a factor or of an exclusion, TSV. Rows of empty cells at its end count as others do.
 pub fn read_factor(contents: &[u8]) -> Result<SweepPoints, Vec<SheetProblem>> {
     let mut reader = SheetReader { keeps_blank_rows: true, ..SheetReader::default() };

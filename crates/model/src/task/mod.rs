@@ -26,7 +26,7 @@ use crate::digest::{DIRTY, ObjectId, shown_version};
 use crate::name::{ComputationName, InputName, NameError, TaskName, TaskPath, TreeName};
 use crate::resources::{ResourceLine, ResourceLines};
 use crate::slice::Slice;
-use crate::sweep::{BoundId, FileColumn, Product, Sweep};
+use crate::sweep::{BoundId, Condition, FileColumn, Product, Sweep, SweepPoints};
 use crate::template::Template;
 
 /// A whole program: a workflow and the inputs that all of it may read.
@@ -46,6 +46,8 @@ pub struct Task {
     pub inputs: Vec<InputName>,
     /// The default of each input, if it has one.
     pub defaults: Vec<Option<TaskFileId>>,
+    /// The texts that each input may have, as levels of one column; `None` if it may have any contents. The first one is its default.
+    pub choices: Vec<Option<SweepPoints>>,
     /// The files of the task that are values: nodes and defaults of inputs.
     pub files: Vec<TaskFile>,
     /// The Git trees that are values.
@@ -147,6 +149,10 @@ impl Task {
         // Defaults of inputs are files without a node.
         let names = names.chain(self.files.iter().flat_map(|file| file.path.names()));
         let names = names.chain(self.resources.lines().flat_map(|line| line.amount.names()));
+        let conditions = self.sweeps.iter().filter_map(|sweep| sweep.product.condition.as_ref());
+        let open = conditions.filter(|it| it.is_open()).flat_map(Condition::inputs);
+        let number = |name: &str| self.inputs.iter().position(|input| input.as_str() == name);
+        let names = names.chain(open.filter_map(number));
         names.filter(|number| *number < self.inputs.len()).map(InputId::at)
     }
 
@@ -468,8 +474,9 @@ impl Task {
         let names: Vec<&String> =
             product.factors.iter().flat_map(|factor| factor.points.names()).collect();
         let (mut bound, mut kept, mut defaults) = (self.bound.clone(), Vec::new(), Vec::new());
+        let mut choices = Vec::new();
         let (mut inputs, mut binds) = (Vec::new(), Vec::new());
-        for (name, default) in self.inputs.iter().zip(&self.defaults) {
+        for ((name, default), texts) in self.inputs.iter().zip(&self.defaults).zip(&self.choices) {
             let given = if names.iter().any(|it| **it == name.as_str()) {
                 binds.push(BoundId::at(bound.len()));
                 bound.push(name.clone());
@@ -477,6 +484,7 @@ impl Task {
             } else {
                 kept.push(name.clone());
                 defaults.push(*default);
+                choices.push(texts.clone());
                 Some(InputId::at(kept.len() - 1))
             };
             inputs.push(RangedInput { name: name.clone(), given });
@@ -501,6 +509,7 @@ impl Task {
         let task = Self {
             inputs: kept,
             defaults,
+            choices,
             files,
             trees,
             bound,

@@ -13,7 +13,7 @@ use ce_model::expression::{
     drop_default_labels, parse,
 };
 use ce_model::name::InputName;
-use ce_model::sweep::{FILES, NAMES};
+use ce_model::sweep::{FILES, NAMES, read_levels};
 use ce_model::task::{LIBRARY, WORKFLOW_TEXT};
 
 use super::{EditError, make_parts, put_in_place, real, signatures, write_error};
@@ -29,7 +29,7 @@ pub enum WorkflowForm {
 }
 
 /// The parts of a task that are its workflow as directories.
-const PARTS: [&str; 3] = ["workflow", "inputs", "defaults"];
+const PARTS: [&str; 4] = ["workflow", "inputs", "defaults", "choices"];
 
 /// The treatment of files that Git has not recorded, or that a text cannot express.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +78,7 @@ fn to_text(dir: &Path, force: Force) -> Result<Vec<String>, EditError> {
     if text.expression.nodes().iter().any(is_open) {
         return Err(EditError::OpenNames);
     }
-    let signatures = signatures(task, &text.expression);
+    let signatures = signatures(task, &text);
     drop_default_labels(&mut text.expression, &signatures);
     let contents = text.workflow();
     let mut read = parse(&contents).map_err(|_| EditError::NotSaid)?.text;
@@ -103,17 +103,26 @@ fn defaults(
     unread: &mut Vec<PathBuf>,
 ) -> Result<Vec<Option<InputDefault>>, EditError> {
     let mut defaults = vec![None; inputs.len()];
-    let dir = task.join("defaults");
-    let read = |source| EditError::Read { path: dir.clone(), source };
-    if dir.symlink_metadata().is_err() {
-        return Ok(defaults);
-    }
-    for entry in fs::read_dir(&dir).map_err(read)? {
-        let name = entry.map_err(read)?.file_name();
-        let input = inputs.iter().position(|input| *input.as_str() == *name);
-        match input.filter(|at| is_default_file_name(&inputs[*at])) {
-            Some(at) => defaults[at] = Some(read_default(task, &inputs[at])?),
-            None => unread.push(Path::new("defaults").join(name)),
+    for part in ["defaults", "choices"] {
+        let dir = task.join(part);
+        let read = |source| EditError::Read { path: dir.clone(), source };
+        if dir.symlink_metadata().is_err() {
+            continue;
+        }
+        for entry in fs::read_dir(&dir).map_err(read)? {
+            let name = entry.map_err(read)?.file_name();
+            let input = inputs.iter().position(|input| *input.as_str() == *name);
+            match input.filter(|at| is_default_file_name(&inputs[*at])) {
+                Some(at) if part == "choices" => {
+                    let path = dir.join(&name);
+                    let text = fs::read(&path);
+                    let text = text.map_err(|source| EditError::Read { path, source })?;
+                    let choices = read_levels(inputs[at].as_str(), &text).unwrap_or_default();
+                    defaults[at] = Some(InputDefault::Choices(choices));
+                }
+                Some(at) => defaults[at] = Some(read_default(task, &inputs[at])?),
+                None => unread.push(Path::new(part).join(name)),
+            }
         }
     }
     Ok(defaults)
@@ -152,7 +161,7 @@ fn to_directories(dir: &Path, source: &str, force: Force) -> Result<Vec<String>,
     load::check_text(dir)?;
     let mut parsed = parse(source).map_err(|mistake| LoadError::of_text(dir, vec![mistake]))?;
     let inputs = parsed.text.inputs.clone().unwrap_or_default();
-    let signatures = signatures(task, &parsed.text.expression);
+    let signatures = signatures(task, &parsed.text);
     let mut expression = parsed.text.expression.clone();
     add_names(&mut parsed.text);
     let layout = WorkflowDirectories::new(&parsed, &signatures)
@@ -164,13 +173,17 @@ fn to_directories(dir: &Path, source: &str, force: Force) -> Result<Vec<String>,
         }
     }
     refuse_uncommitted(task, &[WORKFLOW_TEXT], force)?;
-    let has_defaults = defaults.iter().any(Option::is_some);
-    let parts = if has_defaults { &PARTS[..] } else { &PARTS[..2] };
+    let given = || defaults.iter().flatten();
+    let is_choice = |it: &InputDefault| matches!(it, InputDefault::Choices(_));
+    let parts = PARTS.iter().filter(|part| match **part {
+        "defaults" => given().any(|it| !is_choice(it)),
+        "choices" => given().any(is_choice),
+        _ => true,
+    });
     let files = parsed.text.computations.iter();
     let files: Vec<(String, String)> =
         files.map(|it| (format!("{LIBRARY}/{}", it.file_name()), it.file().contents)).collect();
-    let new: Vec<&str> =
-        parts.iter().copied().chain(files.iter().map(|(path, _)| &**path)).collect();
+    let new: Vec<&str> = parts.copied().chain(files.iter().map(|(path, _)| &**path)).collect();
     let present = files.iter().map(|(path, _)| PathBuf::from(path));
     let present: Vec<PathBuf> =
         present.filter(|path| task.join(path).symlink_metadata().is_ok()).collect();

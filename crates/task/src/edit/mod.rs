@@ -22,11 +22,12 @@ use ce_files::umask;
 use ce_git::HeadError;
 use ce_model::exit::Explain;
 use ce_model::expression::{
-    Expression, InputDefault, NodeKind, Signature, Signatures, WorkflowDirectories,
-    WorkflowEntryKind, computation_names,
+    InputDefault, NodeKind, Signature, Signatures, Text, WorkflowDirectories, WorkflowEntryKind,
+    computation_names,
 };
 use ce_model::name::InputName;
 use ce_model::suggest::meant_or;
+use ce_model::sweep::level_line;
 use ce_model::system_hints;
 
 use crate::load::{self, LoadError, listed};
@@ -213,6 +214,11 @@ fn make_parts(
         let path = format!("defaults/{name}");
         match default {
             None => {}
+            Some(InputDefault::Choices(choices)) => {
+                let path = format!("choices/{name}");
+                let lines: Vec<&str> = choices.levels(0).iter().map(|it| level_line(it)).collect();
+                writer.write(&path, lines.join("\n") + "\n")?;
+            }
             Some(InputDefault::Text(text)) => writer.write(&path, &**text)?,
             Some(InputDefault::File(target)) => {
                 writer.link(Path::new(&format!("../{target}")), &path)?;
@@ -263,9 +269,9 @@ pub fn make(dir: &Path, layout: &WorkflowDirectories) -> io::Result<()> {
 
 /// Returns the signatures, as far as they are known, of the computations that an expression names, by the written names.
 /// For several computations, the signature has the inputs and outputs that the existing ones have in common.
-fn signatures(task: &Path, expression: &Expression) -> Signatures {
+fn signatures(task: &Path, workflow: &Text) -> Signatures {
     let mut signatures = Signatures::new();
-    let computations = computation_names(expression);
+    let computations = computation_names(workflow);
     let known = load::signatures(task, computations.values().flatten());
     for (written, names) in computations {
         let all = names.iter().filter_map(|name| known.get(name).cloned());

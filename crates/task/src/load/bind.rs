@@ -11,8 +11,8 @@ use ce_git::Snapshot;
 use ce_model::name::{InputName, NameError};
 use ce_model::resources::ResourceLine;
 use ce_model::task::{
-    Builder, InputId, LoadedFrom, NewValues, Node, NodeId, Task, TaskFile, TaskFileId, TaskTree,
-    TaskTreeId, TreeCommit,
+    Builder, Computation, ComputationId, InputId, LoadedFrom, NamedComputation, NewValues, Node,
+    NodeId, Task, TaskFile, TaskFileId, TaskTree, TaskTreeId, TreeCommit,
 };
 use ce_model::template;
 use ce_model::template::Template;
@@ -57,6 +57,18 @@ pub fn bind(dir: &Path, task: Task, contents: &[Option<Vec<u8>>]) -> Result<Task
     })
 }
 
+/// Makes a computation the one that its name says, if that depends on no point any more.
+fn choose(computation: &mut NamedComputation, all: &[Computation]) {
+    let chosen = computation
+        .open
+        .as_ref()
+        .filter(|name| !name.is_open())
+        .and_then(|name| all.iter().position(|it| it.name == *name.written()));
+    if let Some(chosen) = chosen {
+        *computation = ComputationId::at(chosen).into();
+    }
+}
+
 /// The texts of a task's inputs.
 struct Binder {
     inputs: Vec<InputName>,
@@ -73,6 +85,10 @@ impl Binder {
         let texts = vec![None; inputs.len()];
         let mut binder = Self { inputs, texts, findings: Problems::default() };
         let mut contents = contents.to_vec();
+        for (at, _) in task.choices.iter().enumerate().filter(|(_, it)| it.is_some()) {
+            let text = contents.get(at).and_then(Option::as_deref).map(template::text);
+            binder.texts[at] = text.and_then(Result::ok).map(str::to_owned);
+        }
         for ResourceLine { amount, path, line, .. } in task.resources.lines() {
             binder.read(amount, path, *line, &mut contents);
         }
@@ -120,6 +136,12 @@ impl Binder {
         {
             self.add_changes(&mut task, source);
         }
+        for sweep in &mut task.sweeps {
+            if let Some(condition) = &mut sweep.product.condition {
+                let at = |name: &str| task.inputs.iter().position(|it| it.as_str() == name);
+                condition.choose(|name| self.texts.get(at(name)?)?.as_deref());
+            }
+        }
         let (definitions, parts) = (mem::take(&mut task.definitions), mem::take(&mut task.parts));
         let mut builder = Builder::default();
         let mut nodes: Vec<Option<NodeId>> = Vec::with_capacity(task.workflow.nodes().len());
@@ -128,6 +150,9 @@ impl Binder {
             let node = node.clone().with_values(&mut values).ok().and_then(|mut node| {
                 for input in node.inputs_mut() {
                     input.node = nodes[input.node.index()]?;
+                }
+                if let Node::Computation { computation, .. } = &mut node {
+                    choose(computation, &task.computations);
                 }
                 Some(builder.intern(node))
             });

@@ -221,6 +221,7 @@ impl<'a, 'b, S: TaskSource> WorkflowCheck<'a, 'b, S> {
             return known.clone();
         }
         let rules = self.nodes.written.rules(id, self.nodes.findings);
+        let rules = rules.and_then(|rules| self.nodes.read_inputs(id, place, rules));
         if let Some(rules) = &rules {
             self.nodes.warn_of_levels(place, &rules.product);
         }

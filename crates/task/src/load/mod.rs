@@ -48,7 +48,7 @@ use ce_model::name::{ComputationName, InputName, TaskName};
 use ce_model::suggest::{near, nearest};
 use ce_model::system_hints;
 use ce_model::task::{
-    Computation, LoadedFrom, Task, TaskFile, TaskFileId, TaskTree, TextComputation, WORKFLOW_TEXT,
+    Computation, LoadedFrom, Task, TaskFile, TaskTree, TextComputation, WORKFLOW_TEXT,
 };
 use ce_model::text_file::TextError;
 
@@ -59,11 +59,11 @@ use self::nodes::NodeMaker;
 use self::problems::Problems;
 use self::source::{TaskSource, parse_lines};
 use self::task_cache::Dependencies;
-use self::values::{TaskFiles, TaskTrees};
+use self::values::{InputDefaults, TaskFiles, TaskTrees};
 use self::written::WrittenWorkflow;
 
 /// The parts of a task that are its workflow, in one form or the other.
-const OWN: [&str; 4] = [WORKFLOW, INPUTS, DEFAULTS, WORKFLOW_TEXT];
+const OWN: [&str; 5] = [WORKFLOW, INPUTS, DEFAULTS, CHOICES, WORKFLOW_TEXT];
 
 /// The directory of a task with its nodes.
 const WORKFLOW: &str = "workflow";
@@ -73,6 +73,9 @@ const INPUTS: &str = "inputs";
 
 /// The directory of a task with the defaults of its inputs.
 const DEFAULTS: &str = "defaults";
+
+/// The directory of a task with the texts that inputs may have.
+const CHOICES: &str = "choices";
 
 /// A task and its warnings.
 #[derive(Debug)]
@@ -395,6 +398,7 @@ fn read(
     match (commit, name, expression) {
         (Some(commit), Some(name), Some(read)) if findings.problems.is_empty() => {
             let ReadExpression { inputs, defaults, files, trees, workflow, .. } = read;
+            let (defaults, choices) = (defaults.files, defaults.choices);
             let (computations, text_computations) = (read.computations, read.text_computations);
             if let (Some(inputs), Some(workflow)) = (inputs, workflow) {
                 let LoadedWorkflow { workflow, bound, sweeps, resources, definitions, parts } =
@@ -407,6 +411,7 @@ fn read(
                     changed,
                     inputs,
                     defaults,
+                    choices,
                     files,
                     trees,
                     bound,
@@ -430,7 +435,7 @@ fn read(
 /// The parts of an expression that were read, and the things that its nodes refer to. A part that has a problem is missing.
 struct ReadExpression {
     inputs: Option<Vec<InputName>>,
-    defaults: Vec<Option<TaskFileId>>,
+    defaults: InputDefaults,
     files: Vec<TaskFile>,
     trees: Vec<TaskTree>,
     computations: Vec<Computation>,
@@ -462,7 +467,7 @@ fn read_expression(
     let shared = SharedLines::of_task(source, names, findings);
     let mut library = Library::new(source, texts);
     let mut trees = TaskTrees::default();
-    let nodes = NodeMaker::new(
+    let mut nodes = NodeMaker::new(
         written,
         inputs.as_deref(),
         &mut files,
@@ -471,6 +476,7 @@ fn read_expression(
         &mut library,
         findings,
     );
+    nodes.choices = &defaults.choices;
     let workflow = WorkflowCheck::new(nodes).load();
     let (files, mut computations) = (files.into_files(), library.into_computations());
     let written = computations.iter().flat_map(|it| it.access.writes()).map(Path::to_owned);

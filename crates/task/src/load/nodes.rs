@@ -9,7 +9,9 @@ use ce_model::expression::{NodeKind, RESOURCES};
 use ce_model::name::{ComputationName, InputName, MemberPath, NameError, TreeName};
 use ce_model::resources::{ResourceLine, ResourceLines, Resources};
 use ce_model::slice::Slice;
-use ce_model::sweep::{BoundId, FileColumn, LevelName, ScopeId, Scopes, Sweep, SweepRules};
+use ce_model::sweep::{
+    BoundId, FileColumn, LevelName, ScopeId, Scopes, Sweep, SweepPoints, SweepRules,
+};
 use ce_model::task::{
     Builder, ComputationId, FreeNames, InputId, NamedComputation, Node, NodeId, TaskParts,
     TaskResources,
@@ -27,6 +29,8 @@ use super::written::{NodePlace, WrittenWorkflow};
 pub(super) struct NodeMaker<'a, 'b, S: TaskSource> {
     pub(super) written: WrittenWorkflow<'a>,
     pub(super) inputs: Option<&'a [InputName]>,
+    /// The texts that each of these may have, if they are known.
+    pub(super) choices: &'a [Option<SweepPoints>],
     input_numbers: HashMap<&'a str, usize>,
     pub(super) files: &'a mut TaskFiles,
     pub(super) trees: &'a mut TaskTrees,
@@ -84,6 +88,7 @@ impl<'a, 'b, S: TaskSource> NodeMaker<'a, 'b, S> {
         Self {
             written,
             inputs,
+            choices: &[],
             input_numbers,
             files,
             trees,
@@ -279,7 +284,8 @@ impl<'a, S: TaskSource> NodeMaker<'a, '_, S> {
             let found = found.map_err(|fault| self.mistyped(scope, &name, fault))?;
             return Ok(found.map(|id| Computations { named: id.into(), ids: vec![id] }));
         }
-        let names = self.scopes.level_names(scope, &name, self.inputs.unwrap_or_default())?;
+        let names =
+            self.scopes.level_names(scope, &name, self.inputs.unwrap_or_default(), self.choices)?;
         let ids = self.of_levels(value, &names)?;
         Ok(ids.and_then(|ids| {
             let (first, open) = (*ids.first()?, Some(Box::new(name)));

@@ -230,6 +230,16 @@ pub enum LoadFault {
     #[error("has uncommitted changes")]
     #[hint("git add and git commit it, or evaluate with --dirty")]
     UncommittedFile,
+    /// A file of `choices/` has fewer than two lines.
+    #[error("there are fewer than two choices")]
+    #[hint(
+        "write the texts that the input may have, one a line, the default first; a file in defaults/ is a default alone"
+    )]
+    NoChoices,
+    /// An input has both.
+    #[error("the input has a file in defaults, too")]
+    #[hint("remove that: the first choice is the default")]
+    ChoicesAndDefault,
     /// A directory of the task stands where a file of it is expected.
     #[error("is a directory, not a file of the task")]
     #[hint("read it as a tree: TREE('.:PATH'), with its path from the top of the repository")]
@@ -255,7 +265,7 @@ pub enum LoadFault {
     /// A computation has other inputs or outputs than the one at another point of a sweep.
     #[error("{}", computations.each_ref().map(|(name, names)| having(name, names, what)).join("; "))]
     #[hint(
-        "give all computations that the name leads to the same {what}, or leave these points out in exclude.tsv, in a \
+        "give all computations that the name leads to the same {what}, or leave out the choice, or these points in exclude.tsv, in a \
          text :exclude"
     )]
     OtherSignature {
@@ -508,7 +518,7 @@ impl LoadFault {
                 let meant = nearest.as_ref().map(|name| format!("did you mean {name:?}? else "));
                 let meant = meant.unwrap_or_default();
                 Some(format!(
-                    "{meant}make it, or leave these points out in exclude.tsv, in a text :exclude"
+                    "{meant}make it, or leave out the choice, or these points in exclude.tsv, in a text :exclude"
                 ))
             }
             _ => self.hint(),

@@ -1,7 +1,9 @@
 //! Reading the nodes of sweeps: their files, which names they bind, and whether their rules fit their bodies.
 
 use std::collections::{BTreeSet, HashSet};
+use std::rc::Rc;
 
+use ce_model::name::InputName;
 use ce_model::resources::ResourceLines;
 use ce_model::sweep::{
     self, BoundId, Condition, DIRECTORY, EXCLUDE, FACTORS, FILES, Factor, Product, RuleProblem,
@@ -51,6 +53,28 @@ impl<'a, S: TaskSource> NodeMaker<'a, '_, S> {
                 None
             }
         }
+    }
+
+    /// Returns rules whose condition reads the inputs of the task that it names. `None` if one has no choices, which is a problem unless
+    /// points that are computed may have the name.
+    pub(super) fn read_inputs(
+        &mut self,
+        id: NodeId,
+        place: &NodePlace<'a>,
+        mut rules: Rc<SweepRules>,
+    ) -> Option<Rc<SweepRules>> {
+        let inputs = self.inputs.unwrap_or_default().iter().map(InputName::as_str);
+        let choices = inputs.zip(self.choices.iter().map(Option::as_ref));
+        if rules.product.condition.is_some()
+            && let Some(condition) = &mut Rc::make_mut(&mut rules).product.condition
+            && let Err(name) = condition.read_inputs(choices)
+            && self.written.expression()[id].inputs.len() < 2
+        {
+            let fault = SweepFault::ConditionInput(name.to_owned());
+            self.problem(place, sweep::WHERE, 1, fault);
+            return None;
+        }
+        Some(rules)
     }
 
     /// Warns of levels that look alike, and are different texts, and of levels that look like ranges.

@@ -16,7 +16,7 @@ use ce_model::task::{LIBRARY, Task, TreeCommit, WORKFLOW_TEXT};
 use serde::{Deserialize, Serialize};
 
 use super::computations::{RESOURCES_FILE, name_of_file};
-use super::{DEFAULTS, INPUTS, Loaded, WORKFLOW};
+use super::{CHOICES, DEFAULTS, INPUTS, Loaded, WORKFLOW};
 
 /// The least number of nodes of a large task.
 const MIN_NODES: usize = 256;
@@ -25,7 +25,7 @@ const MIN_NODES: usize = 256;
 const MAX_TASKS: usize = 32;
 
 /// The parts of a task that are its workflow, in one form or the other. It has some of them.
-const PARTS: [&str; 5] = [WORKFLOW, INPUTS, WORKFLOW_TEXT, DEFAULTS, RESOURCES_FILE];
+const PARTS: [&str; 6] = [WORKFLOW, INPUTS, WORKFLOW_TEXT, DEFAULTS, CHOICES, RESOURCES_FILE];
 
 /// The dependencies of a task as it is checked out. A task at a commit has none.
 #[derive(Default, Serialize, Deserialize)]

@@ -10,7 +10,7 @@ use ce_model::task::WORKFLOW_TEXT;
 
 use super::problems::{LoadFault, Problems, WarningKind};
 use super::source::{TaskSource, parse_text};
-use super::{DEFAULTS, INPUTS, LoadError, WORKFLOW, real};
+use super::{CHOICES, DEFAULTS, INPUTS, LoadError, WORKFLOW, real};
 
 /// Reads the text of a task's workflow; `None` if it has none. One that cannot be read is a problem.
 pub(super) fn contents(
@@ -28,7 +28,7 @@ pub(super) fn contents(
         }
     }
     let path = Path::new(WORKFLOW_TEXT);
-    for other in [WORKFLOW, INPUTS, DEFAULTS] {
+    for other in [WORKFLOW, INPUTS, DEFAULTS, CHOICES] {
         if !matches!(source.find(&task, other), Err(LoadFault::Missing)) {
             findings.problem(path, LoadFault::TwoForms(other));
         }

@@ -12,6 +12,7 @@ use ce_git::{Snapshot, Trees};
 use ce_model::digest::ObjectId;
 use ce_model::expression::{InputDefault, Parsed};
 use ce_model::name::{InputName, TaskPath, TreeName};
+use ce_model::sweep::{SweepFault, SweepPoints, read_levels};
 use ce_model::task::{
     FileContents, LoadedFrom, RecordedTree, Task, TaskFile, TaskFileId, TaskTree, TaskTreeId,
     TreeCommit, WORKFLOW_TEXT,
@@ -21,7 +22,7 @@ use ce_model::template::Template;
 use super::checkout::Checkout;
 use super::problems::{LoadFault, Problems, Warning, WarningKind};
 use super::source::{Located, TaskSource};
-use super::{DEFAULTS, near, nearest};
+use super::{CHOICES, DEFAULTS, near, nearest};
 
 /// The files found so far.
 #[derive(Default)]
@@ -100,43 +101,114 @@ impl TaskFiles {
         })
     }
 
-    /// Returns the default of each input: the file with its name in `defaults/`.
+    /// Returns the default of each input: the file with its name in `defaults/`, or the first line of the one in `choices/`.
     pub(super) fn defaults(
         &mut self,
         source: &mut impl TaskSource,
         inputs: &[InputName],
         findings: &mut Problems,
-    ) -> Vec<Option<TaskFileId>> {
-        let mut defaults = vec![None; inputs.len()];
-        let dir = match source.task().and_then(|task| source.enter(&task, DEFAULTS)) {
-            Err(LoadFault::Missing) => return defaults,
-            dir => findings.note(DEFAULTS.as_ref(), dir),
-        };
-        let listed = dir.and_then(|dir| findings.note(DEFAULTS.as_ref(), source.list(&dir)));
-        let mut listed = listed.unwrap_or_default();
-        listed.sort_unstable();
-        for entry in listed {
-            let path = format!("{DEFAULTS}/{}", entry.display());
-            let name = entry.to_string_lossy();
-            if name.starts_with('.') {
-                continue;
+    ) -> InputDefaults {
+        let mut defaults = InputDefaults::new(inputs.len());
+        for NamedFile { path, input } in input_files(source, DEFAULTS, inputs, findings) {
+            let file = path.parse::<TaskPath>().map_err(LoadFault::Name);
+            let file = file.and_then(|path| self.find(source, path.into(), findings));
+            defaults.files[input] = findings.note(path.as_ref(), file).flatten();
+        }
+        for NamedFile { path, input } in input_files(source, CHOICES, inputs, findings) {
+            let dir = source.task().and_then(|task| source.enter(&task, CHOICES));
+            let contents = dir.and_then(|dir| source.read_points(&dir, inputs[input].as_str()));
+            let Some(contents) = findings.note(path.as_ref(), contents) else { continue };
+            if defaults.files[input].is_some() {
+                findings.problem(path.as_ref(), LoadFault::ChoicesAndDefault);
             }
-            let default = match inputs.iter().position(|input| input.as_str() == name) {
-                Some(at) => path
-                    .parse::<TaskPath>()
-                    .map_err(LoadFault::Name)
-                    .and_then(|path| self.find(source, path.into(), findings))
-                    .map(|file| defaults[at] = file),
-                None => {
-                    let names: Vec<String> = inputs.iter().map(ToString::to_string).collect();
-                    let nearest = nearest(&name, &names);
-                    Err(LoadFault::NoInput { name: name.into_owned(), nearest })
+            match read_levels(inputs[input].as_str(), &contents) {
+                Ok(choices) => {
+                    let file = self.choose(&mut defaults, input, choices, &path);
+                    findings.note(path.as_ref(), file);
                 }
-            };
-            findings.note(path.as_ref(), default);
+                Err(problems) => problems.into_iter().for_each(|problem| {
+                    let line = problem.line.unwrap_or_default();
+                    findings.problem_in_line(path.as_ref(), line, SweepFault::Sheet(problem));
+                }),
+            }
         }
         defaults
     }
+
+    /// Gives an input its choices, which are written in the file of the task with this path. The first one is its default.
+    fn choose(
+        &mut self,
+        defaults: &mut InputDefaults,
+        input: usize,
+        choices: SweepPoints,
+        path: &str,
+    ) -> Result<(), LoadFault> {
+        let [first, _, ..] = choices.levels(0) else { return Err(LoadFault::NoChoices) };
+        defaults.files[input] = Some(self.written(path, &format!("{first}\n"))?);
+        defaults.choices[input] = Some(choices);
+        Ok(())
+    }
+
+    /// Adds a file whose contents are written in the task, at this path.
+    fn written(&mut self, path: &str, contents: &str) -> Result<TaskFileId, LoadFault> {
+        let path: TaskPath = path.parse().map_err(LoadFault::Name)?;
+        let contents = FileContents::Written(contents.into());
+        self.add(&TaskFile { path: path.into(), contents }).ok_or(LoadFault::Missing)
+    }
+}
+
+/// The defaults of inputs, and the texts that they may have.
+#[derive(Default)]
+pub(super) struct InputDefaults {
+    pub(super) files: Vec<Option<TaskFileId>>,
+    pub(super) choices: Vec<Option<SweepPoints>>,
+}
+
+impl InputDefaults {
+    fn new(inputs: usize) -> Self {
+        Self { files: vec![None; inputs], choices: vec![None; inputs] }
+    }
+}
+
+/// A file with the name of an input.
+struct NamedFile {
+    path: String,
+    /// The number of the input.
+    input: usize,
+}
+
+/// The files of a directory of the task that have names of inputs. Others are problems.
+fn input_files(
+    source: &mut impl TaskSource,
+    dir: &str,
+    inputs: &[InputName],
+    findings: &mut Problems,
+) -> Vec<NamedFile> {
+    let entered = match source.task().and_then(|task| source.enter(&task, dir)) {
+        Err(LoadFault::Missing) => return Vec::new(),
+        entered => findings.note(dir.as_ref(), entered),
+    };
+    let listed = entered.and_then(|entered| findings.note(dir.as_ref(), source.list(&entered)));
+    let mut listed = listed.unwrap_or_default();
+    listed.sort_unstable();
+    let mut files = Vec::with_capacity(listed.len());
+    for entry in listed {
+        let path = format!("{dir}/{}", entry.display());
+        let name = entry.to_string_lossy();
+        if name.starts_with('.') {
+            continue;
+        }
+        match inputs.iter().position(|input| input.as_str() == name) {
+            Some(input) => files.push(NamedFile { path, input }),
+            None => {
+                let names: Vec<String> = inputs.iter().map(ToString::to_string).collect();
+                let nearest = nearest(&name, &names);
+                let fault = LoadFault::NoInput { name: name.into_owned(), nearest };
+                findings.problem(path.as_ref(), fault);
+            }
+        }
+    }
+    files
 }
 
 impl TaskFiles {
@@ -146,24 +218,24 @@ impl TaskFiles {
         source: &mut impl TaskSource,
         parsed: &Parsed<'_>,
         findings: &mut Problems,
-    ) -> Vec<Option<TaskFileId>> {
-        let mut defaults = Vec::with_capacity(parsed.text.defaults.len());
+    ) -> InputDefaults {
+        let mut defaults = InputDefaults::new(parsed.text.defaults.len());
         for (number, default) in parsed.text.defaults.iter().enumerate() {
-            let found = match default {
-                None => Ok(None),
+            let file = match default {
+                None => continue,
                 Some(InputDefault::File(path)) => self.find(source, path.clone().into(), findings),
-                Some(InputDefault::Text(text)) => {
-                    let path: Result<TaskPath, _> = WORKFLOW_TEXT.parse();
-                    let contents = FileContents::Written(text.clone());
-                    let path = path.map_err(LoadFault::Name);
-                    path.map(|path| self.add(&TaskFile { path: path.into(), contents }))
-                }
+                Some(InputDefault::Text(text)) => self.written(WORKFLOW_TEXT, text).map(Some),
+                Some(InputDefault::Choices(choices)) => self
+                    .choose(&mut defaults, number, choices.clone(), WORKFLOW_TEXT)
+                    .map(|()| defaults.files[number]),
             };
-            let found = found.map_err(|fault| {
-                let line = parsed.line_of_input(number);
-                findings.problem_in_line(WORKFLOW_TEXT.as_ref(), line, fault);
-            });
-            defaults.push(found.ok().flatten());
+            match file {
+                Ok(file) => defaults.files[number] = file,
+                Err(fault) => {
+                    let line = parsed.line_of_input(number);
+                    findings.problem_in_line(WORKFLOW_TEXT.as_ref(), line, fault);
+                }
+            }
         }
         defaults
     }

@@ -415,3 +415,29 @@ fn the_directory_of_a_task_has_a_name_of_a_task() {
     let fault = crate::load::name(Path::new("/somewhere/ta\tsk")).unwrap_err();
     assert_eq!(fault.to_string(), "\"ta\\tsk\" holds a slash or a control character");
 }
+
+#[test]
+fn choices_of_an_input_are_levels_and_its_first_one_is_its_default() {
+    let task = || TestTask::base().file("choices/x", "1\n\n2\n");
+    task().tells(
+        "choices/x:2: the line is empty\n\
+         try: remove it; in CSV, \"\" is an empty value",
+    );
+    TestTask::base().file("choices/x", "1\n").tells(
+        "choices/x: there are fewer than two choices\n\
+         try: write the texts that the input may have, one a line, the default first; a file in defaults/ is a default alone",
+    );
+    TestTask::base().file("choices/x", "1\n1\n").tells(
+        "choices/x:2: the row repeats line 1\n\
+         try: remove one of them; replicates repeat points",
+    );
+    TestTask::base().file("choices/x", "1\n2\n").file("defaults/x", "1\n").tells(
+        "choices/x: the input has a file in defaults, too\n\
+         try: remove that: the first choice is the default",
+    );
+    TestTask::base().file("choices/y", "1\n2\n").tells(
+        "choices/y: the task has no input \"y\"\n\
+         try: name it among the inputs of the task, define it, or bind it in a sweep around the node (in :names, if its points \
+         are computed); a text stands in quotes",
+    );
+}
