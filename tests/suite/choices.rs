@@ -81,6 +81,51 @@ fn a_condition_reads_the_choice() {
 }
 
 #[test]
+fn a_condition_is_checked_for_each_choice() {
+    let sweep = "SWEEP((count '{s}') :over s '1' '2' :where 's / m > 0')";
+    let zero = lab("m = '1' or '0'", sweep);
+    for command in [&["check"][..], &["run", "--no-sync", "-p", "reads=r", "../storage"]] {
+        zero.run("ce", command).exit(2).says("a division by zero, at s=1");
+    }
+    let columns = "SWEEP((count s) OWN('p.csv') :names 's' :where 'm == 5')";
+    let columns = lab("m = '2' or '1'", columns).file("p.csv", "s,m\n1,5\n2,2\n").commit_again();
+    let told = "the points have a column \"m\", and the task has an input of this name";
+    let ran = columns.run("ce-run", &["--no-sync", "-p", "reads=r", "../storage"]);
+    assert!(ran.status.code() != Some(0));
+    ran.says(told);
+    let empty =
+        lab("tool = 'bwa' or 'no'", "SWEEP((count '{s}') :over s 'bwa' 'star' :where 's == tool')");
+    empty.run("ce", &["check"]).exit(0).says("with tool=no, no point is left: the table is empty");
+    let many: Vec<String> = (0..40).map(|number| format!("'{number}'")).collect();
+    let many = format!("a = {0}, b = {0}", many.join(" or "));
+    let many = lab(&many, "SWEEP((count '{s}') :over s '1' '2' :where 's < a + b')");
+    many.run("ce", &["check"]).exit(2).says("1600 combinations of choices, and 1000 are the most");
+}
+
+#[test]
+fn a_call_is_asked_for_by_the_name_of_the_chosen_computation() {
+    let lab = lab("aligner = 'bwa' or 'star'", "(count (align-{aligner} reads))");
+    let only = |name: &str| {
+        let all =
+            ["--no-sync", "--only", name, "-p", "aligner=star", "-p", "reads=r", "../storage"];
+        lab.run("ce-run", &all)
+    };
+    only("align-star").exit(0);
+    executed(&lab, &["star"]);
+    only("align-bwa").exit(2).says("no call \"align-bwa\"").says("did you mean align-star?");
+    only("align-{aligner}").exit(2).says("there are TASK, align-bwa, align-star");
+    let printed = lab.run("ce-sym", &[]).exit(0).stdout.clone();
+    assert!(printed.starts_with("Inputs: 'reads', 'aligner' = 'bwa' or 'star'\n"), "{printed}");
+}
+
+#[test]
+fn files_of_all_choices_are_checked() {
+    let lab =
+        lab("kind = 'a' or 'b'", "(count OWN('{kind}.tsv'))").file("a.tsv", "1\n").commit_again();
+    lab.run("ce", &["check"]).exit(2).says("b.tsv");
+}
+
+#[test]
 fn choices_that_are_numbers_are_compared_as_numbers() {
     let sweep = "SWEEP((count '{size}') :over size '1' '5' '10' :where 'size <= most')";
     let lab = lab("most = '5' or '10' or '1'", sweep);

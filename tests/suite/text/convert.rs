@@ -212,7 +212,11 @@ fn convert_refuses_to_delete_files_that_git_cannot_restore() {
     refuses(&beside, "directories", "workflow.ce: the task has inputs, too");
     for name in ["../../victim", "/tmp/victim", ".x", "a/b"] {
         let lab = lab(&format!("Inputs: x, |{name}| = '3'\n\n(add x |{name}|)\n")).commit();
-        refuses(&lab, "directories", "no file in defaults/ can have the name of the input");
+        refuses(
+            &lab,
+            "directories",
+            "no file in defaults/ or choices/ can have the name of the input",
+        );
     }
     let wrong = lab("Inputs: x\n(add x").commit();
     refuses(

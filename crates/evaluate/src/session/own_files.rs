@@ -154,7 +154,12 @@ pub fn check_point_values(dir: &Path, task: &Task, plan: &Plan) -> Result<(), Po
         | Derivation::Contents(_)
         | Derivation::Literal(_) => None,
     });
-    let wrong: Vec<ValueError> = wrong.collect();
+    let chosen = task.files.iter().filter_map(|file| task.chosen(&file.path)).flatten();
+    let of_choice = chosen.filter_map(|path| {
+        let fault = files.find(&path).err()?;
+        Some(ValueError::OwnFile { path: path.to_string(), fault: fault.into() })
+    });
+    let wrong: Vec<ValueError> = wrong.chain(of_choice).collect();
     if wrong.is_empty() { Ok(()) } else { Err(PointValuesError(wrong)) }
 }
 

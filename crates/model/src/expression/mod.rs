@@ -217,7 +217,9 @@ impl From<&Task> for Text {
             expression.push(without_inputs(task, root));
         }
         let (inputs, computations) = (Some(task.inputs.clone()), task.text_computations.clone());
-        Self { inputs, computations, expression, ..Self::default() }
+        // Names and conditions may depend on choices. Files that are defaults are no part of the expression.
+        let defaults = task.choices.iter().cloned().map(|it| it.map(InputDefault::Choices));
+        Self { inputs, defaults: defaults.collect(), computations, expression, ..Self::default() }
     }
 }
 

@@ -12,6 +12,7 @@ use super::grammar::{
 };
 use super::sweeps::RuleFile;
 use super::{Definition, Expression, ExpressionNode, InputDefault, Text};
+use crate::name::InputName;
 use crate::slice::WrittenSlice;
 use crate::sweep::{EXCLUDE, SHEET_SUFFIX, is_sheet};
 use crate::task::NodeId;
@@ -57,14 +58,22 @@ impl Text {
     /// Writes the names of the inputs, if there are any, the computations, and the expression.
     pub fn write(&self, style: Style, out: &mut dyn Write) -> io::Result<()> {
         if let Some(inputs) = &self.inputs {
-            let names: Vec<String> =
-                inputs.iter().map(|name| QuotedName(name.as_str()).to_string()).collect();
+            let names = self.with_defaults(inputs, |name| QuotedName(name).to_string());
             writeln!(out, "{INPUTS} {}", names.join(", "))?;
         }
         for computation in &self.computations {
             write!(out, "\n{computation}\n")?;
         }
         self.expression.write(style, out)
+    }
+
+    /// The inputs as they are written, with their defaults.
+    fn with_defaults(&self, inputs: &[InputName], written: fn(&str) -> String) -> Vec<String> {
+        let defaults = self.defaults.iter().map(Option::as_ref).chain(std::iter::repeat(None));
+        let inputs = inputs.iter().zip(defaults).map(|(name, default)| {
+            written(name.as_str()) + &default.map(written_default).unwrap_or_default()
+        });
+        inputs.collect()
     }
 }
 
@@ -283,12 +292,7 @@ impl Text {
             out: String::new(),
         };
         if let Some(inputs) = &self.inputs {
-            let defaults = self.defaults.iter().map(Option::as_ref).chain(std::iter::repeat(None));
-            let inputs = inputs.iter().zip(defaults).map(|(name, default)| {
-                let default = default.map(written_default).unwrap_or_default();
-                format!("{}{default}", Reference(name.as_str()))
-            });
-            writer.inputs(&inputs.collect::<Vec<_>>());
+            writer.inputs(&self.with_defaults(inputs, |name| Reference(name).to_string()));
         }
         for computation in &self.computations {
             writer.out.extend([&*computation.to_string(), "\n"]);

@@ -8,10 +8,10 @@ use super::mistake::{Fault, Wrong};
 use super::{InputDefault, Text};
 use crate::resources::Resource;
 use crate::sweep::{
-    ALLOW_FAILED, COLUMNS, EMPTY_LEVEL, EXCLUDE, FACTORS, FILES, Factor, FileColumn, MOST_NAMES,
-    NAMES, PRODUCT_FILES, REPLICATES, SWEEP_FILES, SheetProblem, SweepFault, SweepPoints,
-    SweepRules, WHERE, WrittenColumn, factor_label, factor_problems, is_sheet, level_line,
-    read_column, read_condition, read_list, read_replicates, read_rows,
+    ALLOW_FAILED, COLUMNS, EMPTY_LEVEL, EXCLUDE, FACTORS, FILES, Factor, FileColumn,
+    MOST_COMBINATIONS, NAMES, PRODUCT_FILES, REPLICATES, SWEEP_FILES, SheetProblem, SweepFault,
+    SweepPoints, SweepRules, WHERE, WrittenColumn, factor_label, factor_problems, is_sheet,
+    level_line, read_column, read_condition, read_list, read_replicates, read_rows,
 };
 use crate::text_file;
 
@@ -259,7 +259,7 @@ fn names_of_levels(written: &str, levels: &BTreeMap<String, BTreeSet<String>>) -
     let mut names = BTreeSet::from([written.to_owned()]);
     for (name, levels) in levels {
         let braces = format!("{{{name}}}");
-        if written.contains(&braces) && names.len() * levels.len() <= MOST_NAMES {
+        if written.contains(&braces) && names.len() * levels.len() <= MOST_COMBINATIONS {
             let of_level =
                 levels.iter().map(|level| names.iter().map(|it| it.replace(&braces, level)));
             names = of_level.flatten().collect();

@@ -779,6 +779,14 @@ pub fn computations_named<'a>(task: &'a Task, text: &str) -> (Vec<&'a Computatio
     (found, is_shared)
 }
 
+/// The names by which one asks for a call: of each computation that inputs of the task may choose, or as it is written.
+fn names_of_computation(task: &Task, computation: &NamedComputation) -> Vec<String> {
+    match computation.open.as_ref().and_then(|name| task.chosen(name)) {
+        Some(chosen) => chosen.iter().map(ToString::to_string).collect(),
+        None => vec![computation.written(task).to_owned()],
+    }
+}
+
 /// The computation that a node calls, if it is a call.
 fn called(task: &Task, node: NodeId) -> Option<&NamedComputation> {
     match &task.workflow[node] {
@@ -801,8 +809,8 @@ fn names_of_nodes(task: &Task) -> Vec<(NodeId, Vec<String>)> {
         let defined = task.definitions.get(&id).into_iter().flatten().map(ToString::to_string);
         let defined: Vec<String> = defined.collect();
         let own = match node {
-            Node::Computation { computation, .. } => computation.written(task).to_owned(),
-            Node::Sweep { sweep, .. } => task.sweeps[sweep.index()].label.to_string(),
+            Node::Computation { computation, .. } => names_of_computation(task, computation),
+            Node::Sweep { sweep, .. } => vec![task.sweeps[sweep.index()].label.to_string()],
             // Its name stands for all calls whose outputs it passes up.
             Node::All { .. } if !defined.is_empty() => {
                 let origins = origins(&task.workflow, id).map(|(origin, _)| origin);
@@ -815,7 +823,7 @@ fn names_of_nodes(task: &Task) -> Vec<(NodeId, Vec<String>)> {
             _ => continue,
         };
         let path = paths.path(task, id).unwrap_or_else(|| ROOT_LABEL.to_owned());
-        let names = [own, path].into_iter().chain(defined).filter(|name| !name.is_empty());
+        let names = own.into_iter().chain([path]).chain(defined).filter(|name| !name.is_empty());
         all.push((id, names.collect()));
     }
     all

@@ -8,7 +8,9 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::condition_mistake::{ConditionFault, ConditionMistake, MAX_DEPTH, TextOperand};
+use super::condition_mistake::{
+    ConditionFault, ConditionMistake, MAX_DEPTH, MOST_COMBINATIONS, TextOperand,
+};
 use super::points::{Decimal, SweepPoint, SweepPoints, point_title};
 use crate::suggest::UnknownName;
 
@@ -457,6 +459,39 @@ impl Condition {
         read
     }
 
+    /// Returns the condition for each combination of choices that inputs may have; itself alone if all are known.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there are too many.
+    pub fn with_each_choice(&self) -> Result<Vec<Self>, ConditionFault> {
+        let count = |input: &ConditionInput| input.chosen.map_or(input.choices.len(), |_| 1);
+        let all = self.inputs.iter().map(count).fold(1, usize::saturating_mul);
+        if all > MOST_COMBINATIONS {
+            let mistake = ConditionMistake::Combinations(all);
+            return Err(ConditionFault { column: 1, mistake });
+        }
+        let mut conditions = vec![self.clone()];
+        for (at, input) in self.inputs.iter().enumerate().filter(|(_, it)| it.chosen.is_none()) {
+            let chosen = |condition: &Self, number| {
+                let mut condition = condition.clone();
+                condition.inputs[at].chosen = Some(number);
+                condition
+            };
+            let numbers = 0..input.choices.len() as u32;
+            let of_each = numbers.map(|number| conditions.iter().map(move |it| chosen(it, number)));
+            conditions = of_each.flatten().collect();
+        }
+        Ok(conditions)
+    }
+
+    /// The inputs that it reads with the texts that they have, as far as these are known.
+    pub fn chosen(&self) -> String {
+        let chosen =
+            self.inputs.iter().filter_map(|input| input.choices.get(input.chosen? as usize));
+        point_title(chosen.flat_map(|point| point.values()))
+    }
+
     /// Gives inputs the texts that they have; those without a text stay open.
     pub fn choose<'t>(&mut self, text: impl Fn(&str) -> Option<&'t str>) {
         for ConditionInput { name, choices, chosen } in &mut self.inputs {
@@ -476,6 +511,9 @@ impl Condition {
         for step in &self.steps {
             let ConditionOperation::Name(name) = &step.operation else { continue };
             if let Some(input) = self.inputs.iter().find(|input| input.name == *name) {
+                if points.column(name).is_some() {
+                    return Err(step.fault(ConditionMistake::Ambiguous(name.to_string())));
+                }
                 columns.insert(&**name, ConditionColumn::from_input(input));
                 continue;
             }

@@ -8,6 +8,9 @@ use crate::suggest::UnknownName;
 /// The deepest nesting of parentheses and signs.
 pub(super) const MAX_DEPTH: usize = 64;
 
+/// The largest number of combinations of choices that a condition, or a name of a computation, may depend on.
+pub const MOST_COMBINATIONS: usize = 1000;
+
 /// A mistake in a condition, and its place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 #[error("column {column}: {mistake}")]
@@ -49,6 +52,14 @@ pub enum ConditionMistake {
     #[error("the points have no {0}")]
     #[hint("{}; texts are in quotes", _0.suggestion("columns"))]
     NoName(UnknownName),
+    /// The points have a column that is called like an input of the task.
+    #[error("the points have a column {0:?}, and the task has an input of this name")]
+    #[hint("rename one of them")]
+    Ambiguous(String),
+    /// The inputs that are read have too many choices.
+    #[error("the inputs have {0} combinations of choices, and {MOST_COMBINATIONS} are the most")]
+    #[hint("read fewer inputs in one condition")]
+    Combinations(usize),
     /// A text is compared with a number.
     #[error("{0}, and is compared with a number")]
     #[hint("{}", mixed_hint(_0))]

@@ -24,6 +24,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 pub use self::condition::Condition;
+pub use self::condition_mistake::MOST_COMBINATIONS;
 pub use self::condition_mistake::{ConditionFault, ConditionMistake, TextOperand};
 pub use self::file_columns::{
     FileCell, FileColumn, PlacedCell, cell_of_digest, check_path, digest_of_cell, file_cells,
@@ -43,10 +44,10 @@ pub use self::replicates::{
     EndReason, ReplicateLook, ReplicateValue, Replicates, ReplicatesEnd, Until, read_replicates,
 };
 pub use self::rules::{
-    ALLOW_FAILED, COLUMNS, EXCLUDE, FACTORS, FILES, MAX_SWEEPS, MOST_NAMES, NAMES, PRODUCT_FILES,
-    REPLICATES, RuleProblem, SHEET_SUFFIX, SWEEP_FILES, SweepFault, SweepRules, WHERE,
-    column_problems, directory_problem, factor_label, factor_problems, input_problem, is_sheet,
-    known_columns, read_column, read_condition, same_name_problems, table_columns, unread_problems,
+    ALLOW_FAILED, COLUMNS, EXCLUDE, FACTORS, FILES, MAX_SWEEPS, NAMES, PRODUCT_FILES, REPLICATES,
+    RuleProblem, SHEET_SUFFIX, SWEEP_FILES, SweepFault, SweepRules, WHERE, column_problems,
+    directory_problem, factor_label, factor_problems, input_problem, is_sheet, known_columns,
+    read_column, read_condition, same_name_problems, table_columns, unread_problems,
 };
 pub use self::scope::{LevelName, Scope, ScopeId, Scopes};
 pub use self::sheet::{

@@ -309,8 +309,14 @@ fn excluding(
         return Err(wrong.into_iter().map(ProductFault::Exclusion).collect());
     }
     if let Some(condition) = &rules.condition {
-        let selected = condition.select(&points);
-        points = selected.map_err(|fault| vec![ProductFault::Condition(fault)])?;
+        let wrong = |fault| vec![ProductFault::Condition(fault)];
+        let mut selected = None;
+        for condition in condition.with_each_choice().map_err(wrong)? {
+            let of_choice = condition.select(&points).map_err(wrong)?;
+            // The defaults come first.
+            selected.get_or_insert(of_choice);
+        }
+        points = selected.unwrap_or_default();
     }
     Ok((points, unmatched))
 }

@@ -5,6 +5,7 @@
 use std::collections::HashSet;
 use std::num::NonZeroU32;
 
+use super::condition_mistake::MOST_COMBINATIONS;
 use super::output_table::STATUS;
 use super::points::SweepPoints;
 use super::product::{ExclusionFault, FactorFault, ProductFault, REPLICATE, points};
@@ -484,9 +485,6 @@ fn until_fault(rules: &SweepRules, columns: &[TableColumn]) -> Option<SweepFault
     })
 }
 
-/// The largest number of computations that one name with choices may lead to.
-pub const MOST_NAMES: usize = 1000;
-
 /// The greatest number of sweeps around a node.
 pub const MAX_SWEEPS: usize = 32;
 
@@ -551,7 +549,7 @@ pub enum SweepFault {
     #[hint("give the input its choices, as in Inputs: {_0} = 'a' or 'b'")]
     ConditionInput(String),
     /// The name of a computation has too many choices.
-    #[error("the name of the computation has {0} choices, and {MOST_NAMES} are the most")]
+    #[error("the name of the computation has {0} choices, and {MOST_COMBINATIONS} are the most")]
     #[hint("take fewer texts of inputs and levels into one name")]
     ManyChoices(usize),
     /// The name of a computation depends on a name whose texts are computed.

@@ -8,10 +8,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::condition_mistake::MOST_COMBINATIONS;
 use super::points::SweepPoints;
 use super::product::{FactorFault, ProductFault, REPLICATE, points, product};
 use super::rules::{
-    FILES, MAX_SWEEPS, MOST_NAMES, NAMES, RuleProblem, SweepFault, SweepRules, product_problems,
+    FILES, MAX_SWEEPS, NAMES, RuleProblem, SweepFault, SweepRules, product_problems,
 };
 use super::{BoundId, Product};
 use crate::name::{ComputationName, InputName, NameError};
@@ -264,7 +265,7 @@ impl Scopes {
         let levels = if bound.is_empty() { None } else { Some(self.texts(scope, &bound)?) };
         let texts = product(levels.into_iter().chain(factors.into_values()).collect(), None)
             .map_err(|faults| first_fault(faults.into_iter().map(ProductFault::Factor)))?;
-        if texts.len() > MOST_NAMES && bound.len() < name.names().count() {
+        if texts.len() > MOST_COMBINATIONS && bound.len() < name.names().count() {
             return Err(SweepFault::ManyChoices(texts.len()));
         }
         let text = |number: usize| match number.checked_sub(inputs.len()) {

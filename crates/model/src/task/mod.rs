@@ -26,7 +26,9 @@ use crate::digest::{DIRTY, ObjectId, shown_version};
 use crate::name::{ComputationName, InputName, NameError, TaskName, TaskPath, TreeName};
 use crate::resources::{ResourceLine, ResourceLines};
 use crate::slice::Slice;
-use crate::sweep::{BoundId, Condition, FileColumn, Product, Sweep, SweepPoints};
+use crate::sweep::{
+    self, BoundId, Condition, FileColumn, MOST_COMBINATIONS, Product, Sweep, SweepPoints,
+};
 use crate::template::Template;
 
 /// A whole program: a workflow and the inputs that all of it may read.
@@ -154,6 +156,28 @@ impl Task {
         let number = |name: &str| self.inputs.iter().position(|input| input.as_str() == name);
         let names = names.chain(open.filter_map(number));
         names.filter(|number| *number < self.inputs.len()).map(InputId::at)
+    }
+
+    /// Returns what a value may be with the choices of the inputs that it names. `None` if it depends on anything else, or on too many
+    /// choices.
+    pub fn chosen<T>(&self, value: &Template<T>) -> Option<Vec<T>>
+    where
+        T: AsRef<str> + FromStr<Err = NameError> + Clone,
+    {
+        let choices = |number: usize| Some((number, self.choices.get(number)?.clone()?));
+        let choices: BTreeMap<usize, SweepPoints> =
+            value.names().map(choices).collect::<Option<_>>()?;
+        let count = choices.values().map(SweepPoints::len).fold(1, usize::saturating_mul);
+        if choices.is_empty() || count > MOST_COMBINATIONS {
+            return None;
+        }
+        let numbers: Vec<usize> = choices.keys().copied().collect();
+        let texts = sweep::product(choices.into_values().collect(), None).ok()?;
+        let chosen = texts.iter().filter_map(|point| {
+            let text = |number| Some(&**point.at(numbers.iter().position(|it| *it == number)?));
+            Some(value.bind(text).ok()?.written().clone())
+        });
+        Some(chosen.collect())
     }
 
     /// Returns the names in braces that are not names of inputs, and the nodes with these values. They stay as they are, so
@@ -284,7 +308,8 @@ pub struct NamedComputation {
     /// The computation. If the name has free names, the computation at the first point: all others have the same inputs and
     /// outputs.
     pub first: ComputationId,
-    /// The name, if it has free names. Sweeps bind all of them, and the task has a computation for each of their points.
+    /// The name, if it has free names. Sweeps bind them, or they are inputs with choices, and the task has a computation for each of these
+    /// texts.
     pub open: Option<Box<Template<ComputationName>>>,
 }
 

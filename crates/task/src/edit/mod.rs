@@ -134,8 +134,10 @@ pub enum EditError {
     #[hint("move it to data/, and make a relative link to it in its place")]
     Default(InputName),
     /// The default of an input can be no file.
-    #[error("no file in defaults/ can have the name of the input {0}, which has a default")]
-    #[hint("rename the input, or leave out its default")]
+    #[error(
+        "no file in defaults/ or choices/ can have the name of the input {0}, which has a default"
+    )]
+    #[hint("rename the input, or leave out its default and choices")]
     DefaultName(InputName),
     /// Different nodes have the name of one definition.
     #[error("nothing is written: files definition give the name {0:?} to different nodes")]

@@ -608,6 +608,10 @@ pub enum WarningKind {
         "leave out fewer points, or add some, and spell texts as the levels: ce table shows what is excluded"
     )]
     NoPoints,
+    /// No point is left for a choice.
+    #[error("with {0}, no point is left: the table is empty")]
+    #[hint("remove the choice, or add a level for it")]
+    NoPointsOf(String),
     /// A sheet ends in rows of empty cells, which are no points.
     #[error("{} at the end {} empty cells only, and {} left out", counted(*_0, "row"), if *_0 == 1 { "has" } else { "have" }, if *_0 == 1 { "is" } else { "are" })]
     #[hint("remove them from the sheet: a spreadsheet keeps rows that were cleared")]

@@ -101,8 +101,18 @@ impl<'a, S: TaskSource> NodeMaker<'a, '_, S> {
     /// Warns if rules leave out all points.
     fn warn_of_no_points(&mut self, place: &NodePlace<'a>, product: &Product) {
         let file = if product.condition.is_some() { sweep::WHERE } else { EXCLUDE };
-        if product.leaves_out() && sweep::points(product).is_ok_and(|points| points.is_empty()) {
-            place.warn(file, WarningKind::NoPoints, self.findings);
+        let is_empty = |it: &Product| sweep::points(it).is_ok_and(|points| points.is_empty());
+        let Some(condition) = product.condition.as_ref().filter(|it| it.is_open()) else {
+            if product.leaves_out() && is_empty(product) {
+                place.warn(file, WarningKind::NoPoints, self.findings);
+            }
+            return;
+        };
+        for condition in condition.with_each_choice().unwrap_or_default() {
+            let chosen = condition.chosen();
+            if is_empty(&Product { condition: Some(condition), ..product.clone() }) {
+                place.warn(file, WarningKind::NoPointsOf(chosen), self.findings);
+            }
         }
     }
 

@@ -524,6 +524,11 @@ fn a_condition_that_leaves_nothing_is_reported() {
         "warning: workflow.ce:2: no point is left: the table is empty\n\
          try: leave out fewer points, or add some, and spell texts as the levels: ce table shows what is excluded",
     );
+    let text = "Inputs: w = 'a' or 'c'\nSWEEP((add v v) :over v 'a' 'b'\n  :where 'v == w')\n";
+    TestTask::text(text).tells(
+        "warning: workflow.ce:3: with w=c, no point is left: the table is empty\n\
+         try: remove the choice, or add a level for it",
+    );
     let text = "SWEEP((add v v) POINTS(:over v 1 2 :exclude ('v') ('1') ('2')) :names 'v')\n";
     TestTask::text(text).tells(
         "warning: workflow.ce:1: no point is left: the table is empty\n\
