@@ -34,7 +34,7 @@ use ce_model::task::{OutputName, RangedInputs, Task};
 use ce_queries::explain::Explanation;
 use ce_report::{
     self as report, EventPrinter, Json, OutputPaths, Progress, Reporter, TreePrinter, TreeStyle,
-    harmless, reasons, say,
+    reasons, say,
 };
 use ce_storage::records::{JobOutput, Provenance, SubmittedRun};
 use ce_storage::{Locator, ResultName, Storage, TaskVersion};
@@ -171,30 +171,11 @@ impl Run {
         let dir = &self.task.task;
         let selection = self.selection();
         let short_cut = self.quiet && self.force.is_empty() && selection.is_everything();
-        let mut config = None;
-        if short_cut
-            && self.points.is_nothing()
-            && self.out.is_none()
-            && let Some(rev) = &self.task.at
-            && let Some((name, commit, place)) = load::job_at(dir, rev)
-        {
-            let version = TaskVersion::new(&name, &commit, &place);
-            // The number of inputs of the task is not known: a job of another number is another one.
-            for PathsCandidate { storage: path, is_configured, inputs } in
-                self.typed.candidates(config.insert(self.task.config()?))?
-            {
-                if let Some(storage) = open_finished(&path, self.how.unrecorded())
-                    && let Some(job) = find_job(&storage, version, &inputs)?
-                {
-                    if !self.accepts_new(is_configured) {
-                        check_known(dir, &path)?;
-                    }
-                    return self.print_finished(storage, &path, &job, out);
-                }
-            }
+        let config = self.task.config()?;
+        if short_cut && let Some(end) = self.print_known(&config, out)? {
+            return Ok(end);
         }
         let task = self.task.load(PROGRAM, self.dirty.uncommitted())?;
-        let config = config.map_or_else(|| self.task.config(), Ok)?;
         let factors = self.points.factors(&self.points.read()?, dir, &task)?;
         warn_of_texts(PROGRAM, &factors);
         // Equal names are an error before anything is executed.
@@ -217,7 +198,9 @@ impl Run {
             && !bound.task.is_draft()
             && let Some(storage) = open_finished(&given.storage, self.how.unrecorded())
         {
-            if let Some(jobs) = find_finished(&storage, &mut bound, &trees, ranged.as_ref())? {
+            let repositories = &given.repositories;
+            let found = find_finished(&storage, &mut bound, &trees, ranged.as_ref(), repositories);
+            if let Some(jobs) = found? {
                 let written = self.write_finished(&storage, &jobs, output_names.as_deref());
                 self.print_finished(storage, &given.storage, &jobs, out)?;
                 return Ok(written?.unwrap_or(Exit::Done));
@@ -247,6 +230,32 @@ impl Run {
             Some(log) => end_job(end, log, &slurm, out),
             None => end,
         }
+    }
+
+    /// Prints the job of the task at a commit, if it was finished before. The task is not loaded.
+    fn print_known(&self, config: &Config, out: &mut dyn Write) -> Result<Option<Exit>, Error> {
+        let Some(rev) =
+            self.task.at.as_ref().filter(|_| self.points.is_nothing() && self.out.is_none())
+        else {
+            return Ok(None);
+        };
+        let dir = &self.task.task;
+        let Some((name, commit, place)) = load::job_at(dir, rev) else { return Ok(None) };
+        let version = TaskVersion::new(&name, &commit, &place);
+        // The number of inputs of the task is not known: a job of another number is another one.
+        for PathsCandidate { storage: path, is_configured, inputs } in
+            self.typed.candidates(config)?
+        {
+            if let Some(storage) = open_finished(&path, self.how.unrecorded())
+                && let Some(job) = find_job(&storage, version, &inputs)?
+            {
+                if !self.accepts_new(is_configured) {
+                    check_known(dir, &path)?;
+                }
+                return self.print_finished(storage, &path, &job, out).map(Some);
+            }
+        }
+        Ok(None)
     }
 
     /// Evaluates a task that was bound, and publishes its jobs.
@@ -642,16 +651,6 @@ fn say_not_stored(evaluation: &Evaluation, why: &Kept) {
                 changed => listed(changed),
             };
             say(PROGRAM, &format_args!("{NOT_STORED}: {changed} {have} uncommitted changes"));
-        }
-        Kept::Revisions(revisions) => {
-            for (name, revision) in revisions {
-                let why = "may name another commit later: it is not a full commit id";
-                let (name, revision) = (name.as_str(), harmless(revision));
-                say(
-                    PROGRAM,
-                    &format_args!("{NOT_STORED}: the revision {revision} of {name} {why}"),
-                );
-            }
         }
         Kept::Denied(why) => {
             say(

@@ -15,6 +15,7 @@ mod bisect;
 mod budget;
 mod choices;
 mod cite;
+mod clones;
 mod collect;
 mod commits;
 mod compare_command;

@@ -573,6 +573,7 @@ fn shared_parts(
         return Err(match record {
             Record::Call(call) if call.origin == Origin::Adopted => Withheld::Adopted,
             Record::Call(call) if call.has_trusted_tree() => Withheld::TrustedTree,
+            Record::Job(job) if !job.revisions.is_empty() => Withheld::Revisions,
             _ => Withheld::Dirty,
         });
     };

@@ -170,6 +170,8 @@ pub enum Withheld {
     Dirty,
     /// It was taken over because its tree was trusted.
     TrustedTree,
+    /// It is a job that depends on revisions.
+    Revisions,
     /// A file is larger than the limit.
     Large {
         /// Its size in bytes.
@@ -215,6 +217,12 @@ impl fmt::Display for Withheld {
             Self::Dirty => write!(f, "no commit has its computation: it had uncommitted changes"),
             Self::TrustedTree => {
                 write!(f, "it was taken over from another commit, and was not isolated")
+            }
+            Self::Revisions => {
+                write!(
+                    f,
+                    "it has read commits by tags or branches, which may name others elsewhere"
+                )
             }
             Self::Large { bytes, limit } => {
                 write!(f, "a file has {}, and the limit is {}", size(*bytes), size(*limit))

@@ -133,6 +133,7 @@ fn job(lab: &Lab, output: &str) -> String {
         literals: &[],
         own: &[],
         named: &[],
+        revisions: &[],
         outputs: &outputs,
         is_away: false,
         calls: Vec::new(),
@@ -141,7 +142,7 @@ fn job(lab: &Lab, output: &str) -> String {
     storage.flush().unwrap();
     let path = lab.path("storage");
     let storage = Storage::open(&path, Unrecorded::Adopt, Durability::Unsynced).unwrap();
-    let found = storage.jobs().find(task, &[]).unwrap().unwrap();
+    let found = storage.jobs().of(task).find(&[], &|_| false).unwrap().unwrap();
     assert_eq!(found[0].file, outputs[0].name);
     job
 }

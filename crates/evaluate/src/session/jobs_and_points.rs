@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::inputs::check_choice;
@@ -12,10 +12,10 @@ use super::own_files::own_file;
 use super::{BoundTask, Error, InputError, KnownStorages, Session};
 use crate::{CallError, Evaluation, LeafOrigin, Outcome};
 use ce_files::cache::Cache;
-use ce_git::{Home, Trees};
+use ce_git::{Home, SourceRepositories, Trees};
 use ce_model::digest::Digest;
 use ce_model::exit::Explain;
-use ce_model::name::{InputName, TreeName};
+use ce_model::name::InputName;
 use ce_model::plan::{Ancestors, Derivation, DerivedId, PlannedSweep, Source};
 use ce_model::sweep::{
     self, Condition, Factor, MAX_SHEET, NoDefaultText, ParameterProblem, Parameters, Product,
@@ -24,7 +24,7 @@ use ce_model::sweep::{
 use ce_model::system_hints;
 use ce_model::task::{Node, RangedInput, RangedInputs, Task};
 use ce_model::template;
-use ce_storage::records::JobOutput;
+use ce_storage::records::{JobOutput, JobRevision};
 use ce_storage::{
     Durability, Input, InputSource, Job, KnownRepositories, ResultName, Storage, Stored,
     TaskVersion, Unrecorded,
@@ -43,8 +43,6 @@ pub enum Kept {
     FailedPoints,
     /// The task has changes that no commit records.
     Uncommitted,
-    /// Revisions that are not full commit ids, so they may name other commits later: each with the name of its tree.
-    Revisions(Vec<(TreeName, String)>),
     /// The storage is read-only.
     ReadOnly,
     /// The user may not write something in the storage, for this reason.
@@ -91,10 +89,6 @@ impl Session {
         if !task.changed.is_empty() || evaluation.has_changed_files() {
             return Ok(Kept::Uncommitted);
         }
-        let revisions = loose_revisions(evaluation, &ancestors.derived);
-        if !revisions.is_empty() {
-            return Ok(Kept::Revisions(revisions));
-        }
         let literals =
             ancestors.literals.iter().filter_map(|it| files.literals[it.index()].as_ref());
         let literals = literals.map(|file| (file, LeafOrigin::Other));
@@ -112,6 +106,7 @@ impl Session {
             literals: &literals,
             own: &runs(origins.iter().map(|it| *it != LeafOrigin::Other)),
             named: &runs(origins.iter().map(|it| *it == LeafOrigin::Sheet)),
+            revisions: &revisions(evaluation, &ancestors.derived),
             outputs: &outputs,
             is_away: false,
             calls: calls.map(Outcome::name).collect(),
@@ -126,23 +121,24 @@ impl Session {
     }
 }
 
-/// The names of the trees among these values whose revisions are not full commit ids, with the revisions, sorted.
-fn loose_revisions(evaluation: &Evaluation, values: &[DerivedId]) -> Vec<(TreeName, String)> {
-    let mut loose: Vec<_> = values
+/// The revisions of the trees among these values that are not full commit ids, sorted.
+fn revisions(evaluation: &Evaluation, values: &[DerivedId]) -> Vec<JobRevision> {
+    let mut revisions: Vec<_> = values
         .iter()
         .filter_map(|id| {
-            let revision = evaluation.tree_values(*id)?.ok()?.revision.clone()?;
+            let values = evaluation.tree_values(*id)?.ok()?;
+            let (revision, commit) = (values.revision.clone()?, values.version.parse().ok()?);
             let name = match &evaluation.plan.value(*id).how {
                 Derivation::Tree(_, Some(name)) => name,
                 Derivation::Tree(tree, None) => evaluation.task.trees[tree.index()].name.written(),
                 _ => return None,
             };
-            Some((name.clone(), revision))
+            Some(JobRevision { repository: name.source().to_owned(), revision, commit })
         })
         .collect();
-    loose.sort_unstable();
-    loose.dedup();
-    loose
+    revisions.sort_unstable();
+    revisions.dedup();
+    revisions
 }
 
 /// Returns the ranges of indices at which the flag is set, as pairs of a begin and an end.
@@ -182,7 +178,8 @@ pub struct FinishedJobs {
     pub outputs: Vec<Vec<JobOutput>>,
 }
 
-/// Looks for a job that was finished before, which needs no look at its calls, however many they are.
+/// Looks for a job that was finished before, which needs no look at its calls, however many they are. One that depends on revisions is not
+/// found.
 ///
 /// # Errors
 ///
@@ -192,12 +189,13 @@ pub fn find_job(
     task: TaskVersion<'_>,
     inputs: &[InputSource],
 ) -> Result<Option<FinishedJobs>, Error> {
-    if !storage.jobs().has_any(task)? {
+    let jobs = storage.jobs().of(task);
+    if !jobs.has_any()? {
         return Ok(None);
     }
     // The evaluation that follows reports an error of an input.
     let Ok(Some(inputs)) = storage.jobs().inputs(inputs) else { return Ok(None) };
-    let outputs = storage.jobs().find(task, &inputs)?;
+    let outputs = jobs.find(&inputs, &|_| false)?;
     Ok(outputs.map(|outputs| FinishedJobs { points: None, outputs: vec![outputs] }))
 }
 
@@ -467,7 +465,8 @@ fn job_inputs<T: Clone>(
 }
 
 /// Looks for the jobs of a task that were finished before: that needs no look at its calls. `ranged` has the inputs of its jobs, if it is evaluated
-/// for each of some points.
+/// for each of some points. Jobs that depend on revisions count if these name the same commits, in the repositories
+/// that the user names, too.
 ///
 /// # Errors
 ///
@@ -477,40 +476,33 @@ pub fn find_finished(
     bound: &mut BoundTask,
     trees: &Trees,
     ranged: Option<&RangedInputs>,
+    repositories: &[(String, PathBuf)],
 ) -> Result<Option<FinishedJobs>, Error> {
-    if !storage.jobs().has_any(TaskVersion::from(&bound.task))?
+    if !storage.jobs().of(TaskVersion::from(&bound.task)).has_any()?
         // The evaluation that follows reports an error of an input.
         || bound.take_in_sheets(storage, false).is_err()
     {
         return Ok(None);
     }
-    let inputs = bound.contents(trees)?;
-    match ranged {
-        Some(ranged) => find_jobs(storage, &bound.task, ranged, &inputs),
-        None => find_job(storage, TaskVersion::from(&bound.task), &inputs),
-    }
-}
-
-/// Looks for the jobs of all points. `given` are the inputs that are the same for
-/// each.
-///
-/// # Errors
-///
-/// Fails if the storage cannot be read.
-fn find_jobs(
-    storage: &Storage,
-    task: &Task,
-    ranged: &RangedInputs,
-    given: &[InputSource],
-) -> Result<Option<FinishedJobs>, Error> {
-    let version = TaskVersion::from(task);
-    let Ok(Some(given)) = storage.jobs().inputs(given) else { return Ok(None) };
+    let task = &bound.task;
+    // The evaluation that follows reports an error of an input.
+    let Ok(Some(given)) = storage.jobs().inputs(&bound.contents(trees)?) else { return Ok(None) };
+    let jobs = storage.jobs().of(TaskVersion::from(task));
+    let repositories = SourceRepositories::new(trees.dir(), repositories.to_vec());
+    let names_commit = |it: &JobRevision| {
+        let repository = repositories.find(&it.repository, task).ok();
+        repository.and_then(|found| found.commit(&it.revision).ok()).as_ref() == Some(&it.commit)
+    };
+    let Some(ranged) = ranged else {
+        let outputs = jobs.find(&given, &names_commit)?;
+        return Ok(outputs.map(|outputs| FinishedJobs { points: None, outputs: vec![outputs] }));
+    };
     let (points, mut outputs) = (points_of(task), Vec::new());
     for point in points.iter() {
         let inputs =
             job_inputs(ranged, point, &given, |text| Ok(Digest::hash_bytes(&text_contents(text))))?;
         let inputs: Vec<Digest> = inputs.into_iter().map(|(_, digest)| digest).collect();
-        match storage.jobs().find(version, &inputs)? {
+        match jobs.find(&inputs, &names_commit)? {
             Some(found) => outputs.push(found),
             None => return Ok(None),
         }

@@ -210,6 +210,7 @@ impl<'a> Importer<'a> {
             literals: &unstamped(record.literals.as_deref().unwrap_or_default()),
             own: &[],
             named: &record.named,
+            revisions: &record.revisions,
             outputs: &unstamped(&record.outputs),
             is_away: outputs == JobOutputs::Away,
             calls: calls.iter().collect(),

@@ -1,5 +1,6 @@
 //! Jobs: the outputs of a whole task, under the commit of the task.
 
+use std::cell::OnceCell;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::slice;
@@ -11,7 +12,7 @@ use super::{InputSource, Storage, Stored, Unrecorded};
 use crate::disk::{Result, StorageError};
 use crate::paths::{COLLECTED, Entry, RECORDS, ResultName, TaskVersion, link_to, split_member};
 use crate::records::{
-    Format, JobInput, JobOutput, JobRecord, Provenance, Published, Record, RecordState,
+    Format, JobInput, JobOutput, JobRecord, JobRevision, Provenance, Published, Record, RecordState,
 };
 use ce_model::digest::{Digest, ObjectId};
 use ce_model::name::{InputName, TaskName};
@@ -29,6 +30,8 @@ pub struct Job<'a> {
     pub own: &'a [[usize; 2]],
     /// The ranges of literals that sheets among its inputs name.
     pub named: &'a [[usize; 2]],
+    /// The revisions by which it has found commits, other than full commit ids.
+    pub revisions: &'a [JobRevision],
     /// Its outputs, in order.
     pub outputs: &'a [Stored],
     /// Whether some of these are known and deliberately not here.
@@ -48,6 +51,8 @@ struct JobSummary {
     literals: Option<Vec<JobOutput>>,
     #[serde(default)]
     own: Vec<[usize; 2]>,
+    #[serde(default)]
+    revisions: Vec<JobRevision>,
     outputs: Vec<JobOutput>,
     calls: Vec<IgnoredAny>,
     recorded: Option<Provenance>,
@@ -106,6 +111,72 @@ fn is_read_again(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|metadata| metadata.is_file() || metadata.is_dir())
 }
 
+/// The jobs of a version of a task. A clone of its repository may have stored them under another name: a task at the top of a repository is
+/// called like the directory of the clone.
+#[derive(Debug)]
+pub struct TaskJobs<'a> {
+    jobs: Jobs<'a>,
+    task: TaskVersion<'a>,
+    /// The other names under which there are jobs of this commit, once they were looked for.
+    others: OnceCell<Vec<TaskName>>,
+}
+
+impl TaskJobs<'_> {
+    /// Whether there may be a usable one, whatever its inputs are. Without one, inputs need not be read.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn has_any(&self) -> Result<bool> {
+        if self.jobs.storage.unrecorded == Unrecorded::Refuse {
+            // The record of a job does not say which calls were adopted.
+            return Ok(false);
+        }
+        Ok(self.jobs.has_records(self.task)? || !self.others()?.is_empty())
+    }
+
+    /// Returns the outputs of a job, which are outputs of calls and tables, if the job is done, they all exist as recorded, and its
+    /// revisions name the same commits, which a function tells. The outputs of other calls are not checked.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the storage cannot be read.
+    pub fn find(
+        &self,
+        inputs: &[Digest],
+        names_commit: &dyn Fn(&JobRevision) -> bool,
+    ) -> Result<Option<Vec<JobOutput>>> {
+        if let Some(found) = self.jobs.find(self.task, inputs, names_commit)? {
+            return Ok(Some(found));
+        }
+        for name in self.others()? {
+            let task = TaskVersion { name, ..self.task };
+            if let Some(found) = self.jobs.find(task, inputs, names_commit)? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    fn others(&self) -> Result<&[TaskName]> {
+        if let Some(known) = self.others.get() {
+            return Ok(known);
+        }
+        let mut others = Vec::new();
+        if self.task.place == Some("") {
+            for directory in self.jobs.storage.root.own_names("")? {
+                let name = directory.strip_prefix("t_").and_then(|name| name.parse().ok());
+                if let Some(name) = name.filter(|name| name != self.task.name)
+                    && self.jobs.has_records(TaskVersion { name: &name, ..self.task })?
+                {
+                    others.push(name);
+                }
+            }
+        }
+        Ok(self.others.get_or_init(|| others))
+    }
+}
+
 /// The jobs of a storage.
 #[derive(Clone, Copy, Debug)]
 pub struct Jobs<'a> {
@@ -125,12 +196,13 @@ impl<'a> Jobs<'a> {
             .look_together(&files, || inputs.iter().map(|input| self.input(input)).collect())
     }
 
-    /// Whether the task may have a usable job at this commit, whatever its inputs are. Without one, inputs need not be read.
-    pub fn has_any(&self, task: TaskVersion<'_>) -> Result<bool> {
-        if self.storage.unrecorded == Unrecorded::Refuse {
-            // The record of a job does not say which calls were adopted.
-            return Ok(false);
-        }
+    /// The jobs of a version of a task.
+    pub const fn of(self, task: TaskVersion<'a>) -> TaskJobs<'a> {
+        TaskJobs { jobs: self, task, others: OnceCell::new() }
+    }
+
+    /// Whether there are records of jobs of a task at this commit.
+    fn has_records(&self, task: TaskVersion<'_>) -> Result<bool> {
         for directory in task.directories() {
             let records = self.storage.path(&format!("{directory}/{RECORDS}"));
             if self.storage.root.disk.exists(&records)? {
@@ -154,13 +226,18 @@ impl<'a> Jobs<'a> {
         })
     }
 
-    /// Returns the outputs of a job, which are outputs of calls and tables, if the job is done and they all
-    /// exist as recorded. The outputs of other calls are not checked.
-    pub fn find(&self, task: TaskVersion<'_>, inputs: &[Digest]) -> Result<Option<Vec<JobOutput>>> {
+    /// Returns the outputs of a job that is stored under this name of its task.
+    fn find(
+        &self,
+        task: TaskVersion<'_>,
+        inputs: &[Digest],
+        names_commit: &dyn Fn(&JobRevision) -> bool,
+    ) -> Result<Option<Vec<JobOutput>>> {
         for name in task.names(inputs) {
             if let RecordState::Valid(record) =
                 self.storage.records().read::<JobSummary>(&name.record())?
                 && record.is_of(task, inputs)
+                && record.revisions.iter().all(names_commit)
                 && self.has_literals(record.literals_that_may_change())?
                 && !self.has_revoked_call(&name)?
             {
@@ -260,6 +337,7 @@ impl<'a> Jobs<'a> {
                 }
                 RecordState::Valid(known)
                     if known.outputs == outputs
+                        && known.revisions == job.revisions
                         && known.literals.as_ref().is_none_or(|known| *known == literals) =>
                 {
                     self.link_outputs(name, &outputs, job.is_away)?;
@@ -268,8 +346,12 @@ impl<'a> Jobs<'a> {
                     self.link_outputs(name, &outputs, job.is_away)?;
                     let named = inputs.iter().map(|it| &it.digest);
                     let named = named.chain(outputs.iter().chain(&literals).map(|it| &it.digest));
+                    let format = match job.revisions {
+                        [] => Format::for_values(named),
+                        [..] => Format::REVISIONS,
+                    };
                     let record = JobRecord {
-                        format: Format::for_values(named),
+                        format,
                         task: job.task.name.clone(),
                         commit: job.task.commit.clone(),
                         place: job.task.place.map(str::to_owned),
@@ -277,6 +359,7 @@ impl<'a> Jobs<'a> {
                         literals: Some(literals),
                         own: job.own.to_vec(),
                         named: job.named.to_vec(),
+                        revisions: job.revisions.to_vec(),
                         outputs,
                         calls: ShortNames(&job.calls),
                         recorded: Some(Provenance::now()),

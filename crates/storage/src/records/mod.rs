@@ -46,12 +46,12 @@ use ce_model::shared_text::SharedText;
 use ce_model::slice::MAX_ARITY;
 
 /// The newest format of records that this program reads.
-pub const FORMAT: u32 = 3;
+pub const FORMAT: u32 = 4;
 
 /// The format of a record. Reading a record of an unknown format fails.
 ///
-/// Records in a results repository have format 3: they do not say when, where and by whom. Other records have format 2
-/// if they name a directory, and else format 1.
+/// Records in a results repository have format 3: they do not say when, where and by whom. Jobs that depend on revisions have format 4.
+/// Other records have format 2 if they name a directory, and else format 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Format(u32);
 
@@ -61,6 +61,9 @@ impl Format {
 
     /// The format of a record in a results repository.
     pub(crate) const SHARED: Self = Self(3);
+
+    /// The format of the record of a job that depends on revisions.
+    pub(crate) const REVISIONS: Self = Self(4);
 
     /// The format of a record that names these values.
     pub(crate) fn for_values<'a>(values: impl IntoIterator<Item = &'a Digest>) -> Self {
@@ -207,6 +210,9 @@ pub struct JobRecord<C = Vec<String>> {
     /// The ranges of these literals that sheets among its inputs name. They are inputs, too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub named: Vec<[usize; 2]>,
+    /// The revisions by which it has found commits, other than full commit ids. The job counts as long as they name the same commits.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub revisions: Vec<JobRevision>,
     /// Its outputs, in order.
     #[serde(deserialize_with = "at_most_100")]
     pub outputs: Vec<JobOutput>,
@@ -281,6 +287,16 @@ pub struct JobInput {
     /// The digest of its contents.
     #[serde(flatten)]
     pub digest: Digest,
+}
+
+/// A revision of a repository that a job has read, such as a tag.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct JobRevision {
+    /// The name of the repository in the task.
+    pub repository: String,
+    pub revision: String,
+    /// The commit that it named.
+    pub commit: ObjectId,
 }
 
 /// Reads the name of a file of the storage.
@@ -611,9 +627,11 @@ impl CallRecord {
 }
 
 impl JobRecord {
-    /// The record for a results repository.
-    pub fn shared(&self) -> Self {
-        Self { format: Format::SHARED, own: Vec::new(), recorded: None, ..self.clone() }
+    /// The record for a results repository. `None` for a job that depends on revisions: they may name other commits elsewhere.
+    pub fn shared(&self) -> Option<Self> {
+        let shared =
+            Self { format: Format::SHARED, own: Vec::new(), recorded: None, ..self.clone() };
+        self.revisions.is_empty().then_some(shared)
     }
 }
 
@@ -634,7 +652,7 @@ impl Record {
     pub fn shared(&self) -> Option<Self> {
         match self {
             Self::Call(record) => record.shared().map(Self::Call),
-            Self::Job(record) => Some(Self::Job(record.shared())),
+            Self::Job(record) => record.shared().map(Self::Job),
             Self::Table(record) => Some(Self::Table(record.shared())),
             Self::TaskInput(_) => None,
         }
