@@ -129,7 +129,7 @@ fn every_command_reports_a_record_of_a_newer_format_and_leaves_it_alone() {
         let path = lab.path("storage").join(&name);
         let text = fs::read(&path).unwrap();
         let newer =
-            json!({"format": 4, "every": {"thing": "else"}, "recorded": record["recorded"]});
+            json!({"format": 5, "every": {"thing": "else"}, "recorded": record["recorded"]});
         fs::write(&path, newer.to_string()).unwrap();
         let before = results(&lab);
         let told = programs.into_iter().filter(|program| {
@@ -141,7 +141,7 @@ fn every_command_reports_a_record_of_a_newer_format_and_leaves_it_alone() {
             };
             assert_eq!(lab.called(), Vec::<String>::new(), "{program} with {name}");
             assert!(results(&lab) == before, "{program} with {name}");
-            let newer = format!("{name} has format 4, and this version reads up to 3");
+            let newer = format!("{name} has format 5, and this version reads up to 4");
             let code = ran.status.code().unwrap();
             let says = format!("{}{}", ran.stdout, ran.stderr).contains(&newer);
             assert_eq!(says, code == 5, "{program} with {name}: {code}\n{}", ran.stderr);

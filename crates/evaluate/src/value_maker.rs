@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::slice;
 use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::derived_values::DerivedValue;
@@ -290,8 +291,11 @@ impl ValueMaker<'_> {
             TreeCommit::Recorded(RecordedTree { commit, .. }) => commit.full().to_owned(),
             TreeCommit::OfRevision | TreeCommit::Unbound => text.unwrap_or_default(),
         };
-        let repository =
-            self.evaluation.derived.sources.find(name.source(), &self.evaluation.task)?;
+        let (derived, task) = (&self.evaluation.derived, &self.evaluation.task);
+        let repository = derived.sources.find(name.source(), task)?;
+        if !derived.sources.is_recorded(name.source(), task) {
+            derived.is_changed.store(true, Ordering::Relaxed);
+        }
         let commit = match repository.commit(&text) {
             Ok(commit) => commit,
             Err(error) => return self.recorded_values_of(name, error),

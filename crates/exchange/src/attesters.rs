@@ -65,6 +65,16 @@ pub struct Attestations {
     by_call: HashMap<Blake3, Vec<Statement>>,
     /// By the call and its outputs.
     published: HashMap<(Blake3, Vec<Digest>), BTreeSet<PublishedExecution>>,
+    /// What the first execution of each call that made such outputs has cost, in the order of the ledger.
+    costs: HashMap<(Blake3, Vec<Digest>), ExecutionCost>,
+}
+
+/// The duration and memory of an execution, as the ledger has them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ExecutionCost {
+    pub seconds: f64,
+    /// Its peak memory in bytes.
+    pub peak_bytes: u64,
 }
 
 /// Attesters who agree with the recorded outputs of a call, and attesters who do not.
@@ -158,6 +168,10 @@ impl Attestations {
             let Some(lines) = ledger.read(&file)?.and_then(|text| parse(&text)) else { continue };
             let attester = Attester::of_note(ledger.signer(&file)?);
             for line in lines {
+                if let Some(outputs) = &line.outputs {
+                    let cost = ExecutionCost { seconds: line.seconds, peak_bytes: line.peak_bytes };
+                    attestations.costs.entry((line.id, outputs.clone())).or_insert(cost);
+                }
                 if let (Some(end), Some(outputs)) = (line.end, &line.outputs) {
                     let key = (line.id, outputs.clone());
                     let (by, machine) = (attester.to_string(), line.machine);
@@ -185,6 +199,12 @@ impl Attestations {
         let recorded = record.outputs.iter().map(|it| it.digest).collect();
         let executions = self.published.get(&(call_identity(record), recorded));
         executions.into_iter().flatten().cloned().collect()
+    }
+
+    /// What an execution that has made the outputs of this record has cost, if the ledger has one.
+    pub fn cost(&self, record: &CallRecord) -> Option<ExecutionCost> {
+        let recorded = record.outputs.iter().map(|it| it.digest).collect();
+        self.costs.get(&(call_identity(record), recorded)).copied()
     }
 
     /// Returns the published execution of a call that ended first; of several at that time, one with a machine.

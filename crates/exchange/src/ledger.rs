@@ -68,8 +68,8 @@ pub(super) struct LedgerLine {
     pub(super) outputs: Option<Vec<Digest>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     failed: Option<String>,
-    seconds: f64,
-    peak_bytes: u64,
+    pub(super) seconds: f64,
+    pub(super) peak_bytes: u64,
     isolation: SharedText,
     /// None if an earlier program has recorded it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -208,6 +208,16 @@ impl SourceRepositories {
         Ok(found)
     }
 
+    /// Whether the commit of the task has the repository with this name, or the user has named it: a draft may have another submodule.
+    pub fn is_recorded(&self, name: &str, task: &Task) -> bool {
+        if !task.is_draft() || name == "." || self.named.iter().any(|(known, _)| known == name) {
+            return true;
+        }
+        let snapshot = Snapshot::open(&self.task, task.commit.full());
+        let recorded = snapshot.map(|it| it.submodule_commit(Path::new(name)));
+        matches!(recorded, Ok(Ok(_) | Err(SnapshotError::NotCloned { .. })))
+    }
+
     fn task_repository(&self) -> GitResult<(PathBuf, Repositories)> {
         let real = self.task.canonicalize()?;
         Ok((top(&real).unwrap_or(real), Repositories::open(&self.task)?))

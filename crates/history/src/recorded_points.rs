@@ -273,6 +273,12 @@ impl InputTexts {
     }
 }
 
+impl FromIterator<(String, String)> for InputTexts {
+    fn from_iter<T: IntoIterator<Item = (String, String)>>(texts: T) -> Self {
+        Self(texts.into_iter().collect())
+    }
+}
+
 impl Serialize for InputTexts {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.iter())

@@ -113,6 +113,16 @@ impl FileFormat {
         }
     }
 
+    /// Whether a file is a picture by its name.
+    pub fn may_be_picture(name: &str) -> bool {
+        Self::media_type_of(name, || None).starts_with("image/")
+    }
+
+    /// Whether a file is a table by its name.
+    pub fn may_be_table(name: &str) -> bool {
+        ["text/csv", "text/tab-separated-values"].contains(&Self::media_type_of(name, || None))
+    }
+
     /// The usual suffix of a file of this kind, without its dot; empty if there is none.
     pub fn suffix(self) -> &'static str {
         let kind = self.media_type();

@@ -225,7 +225,10 @@ fn no_output_beside_a_page_is_opened_as_a_document() {
         r#"<a href="files/00-fig.svg.txt" download="fig.svg">"#,
         r#"<a href="files/01-page.html.txt" download="page.html">"#,
         r#"<a href="files/02-job.txt" download="job">"#,
-        r#"<a href="files/03-site">"#,
+        "Its files are in files/03-site/.",
+        r#"<a href="files/03-site/%252Ehtaccess">.htaccess</a>"#,
+        r#"<a href="files/03-site/index.html.txt">index.html</a>"#,
+        r#"<a href="files/03-site/rows.csv">rows.csv</a>"#,
         r#"<a href="pictures/05-a%23%3F%2525b.SVG.html">"#,
         r#"<a href="files/05-a%23%3F%2525b.SVG.txt" download="a#?%25b.SVG">"#,
     ] {

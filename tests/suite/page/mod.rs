@@ -5,6 +5,7 @@ mod browser;
 mod chromium;
 mod command;
 mod commits;
+mod directories;
 mod hostile;
 mod study;
 

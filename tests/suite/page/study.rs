@@ -248,9 +248,15 @@ fn unpublished_times_and_hosts_are_left_out() {
     shared::pull(&lab, &[], "other", "results.git").exit(0);
     report(&lab, &[&["--task", ".", "../other"][..], &inputs].concat()).exit(0);
     let page = page(&lab);
-    for shown in ["<b>Complete</b>", "at times that are not published", "host not published"] {
+    for shown in ["<b>Complete</b>", "Measured elsewhere in ", "Machine ada (as given)<"] {
         assert!(page.contains(shown), "{shown}");
     }
+    for hidden in ["executed (UTC)", "<td class=\"number\">–</td>", ">CPU time<", "Host"] {
+        assert!(!page.contains(hidden), "{hidden}");
+    }
+    // The ledger says how long each took, and which memory it had.
+    assert!(page.contains("<th class=\"number\" scope=\"col\">total</th>"));
+    assert!(page.contains("<th class=\"number\" scope=\"col\">peak memory</th>"));
     let table = lab.run("ce", &[&["table", "--json", "../other"][..], &inputs].concat()).exit(0);
     for row in table.stdout.lines() {
         let row: Value = serde_json::from_str(row).unwrap();
@@ -262,7 +268,7 @@ fn unpublished_times_and_hosts_are_left_out() {
     shared::pull(&lab, &[], "third", "timed.git").exit(0);
     report(&lab, &[&["--task", ".", "../third"][..], &inputs].concat()).exit(0);
     let page = super::page(&lab);
-    assert!(!page.contains("times that are not published") && page.contains("<h3>Machines</h3>"));
+    assert!(page.contains("executed (UTC)") && page.contains("<h3>Machines</h3>"));
     let table = lab.run("ce", &[&["table", "--json", "../third"][..], &inputs].concat()).exit(0);
     for row in table.stdout.lines() {
         let row: Value = serde_json::from_str(row).unwrap();

@@ -195,7 +195,7 @@ fn a_copied_or_touched_storage_is_used() {
 fn a_record_of_a_newer_version_is_left_alone() {
     let lab = evaluated();
     let record = the_one(&lab, "c_add/", "/record/");
-    put(&lab.path("storage").join(&record), "{\"format\": 4, \"everything\": \"else\"}\n");
+    put(&lab.path("storage").join(&record), "{\"format\": 5, \"everything\": \"else\"}\n");
     let before = lab.results();
     lab.ce_run(&[]).exit(5).called(vec![]).complains("run/newer-record.err");
     assert_eq!(lab.results(), before);

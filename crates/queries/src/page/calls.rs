@@ -4,17 +4,22 @@
 //! data: no markup is made of it.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use super::{PageLimits, PageScope, PageShape, TaskScope};
-use ce_evaluate::{Absence, Evaluation, Outcome};
+use ce_evaluate::{Absence, CallFailure, Evaluation, Outcome};
 use ce_exchange::{Attestations, Attested, Attester, Secrets};
+use ce_files::manifest::{EntryKind, Manifest};
 use ce_history::{History, InputTexts, Past, Subject, TakenOver};
 use ce_model::digest::Digest;
 use ce_model::file_format::FileFormat;
 use ce_model::plan::{CallId, Source};
 use ce_model::shared_text::SharedText;
 use ce_storage::records::{CallRecord, JobRecord, Origin};
-use ce_storage::{Entry, Record, ResultName, Storage, StorageError, split_member};
+use ce_storage::{Entry, LogTail, Record, ResultName, Storage, StorageError, split_member};
 use serde::Serialize;
 
 /// The state of a call.
@@ -190,16 +195,34 @@ impl PageCall {
             user: None,
             isolation: None,
             resources: Box::default(),
-            texts: InputTexts::default(),
+            texts: known_texts(evaluation, call, &computation.inputs),
             inputs: Vec::new(),
             outputs: Vec::new(),
             taken_over: None,
             reason,
-            log: None,
+            log: outcome.failure().and_then(|failure| remembered_log(evaluation, failure)),
             attested: None,
             digests: inputs.collect::<Option<_>>().unwrap_or_default(),
         })
     }
+}
+
+/// The inputs of a call that are short texts, with these names of inputs.
+fn known_texts(evaluation: &Evaluation, call: CallId, names: &[String]) -> InputTexts {
+    let named = names.iter().zip(evaluation.plan.inputs(call));
+    let texts = named.filter_map(|(name, source)| {
+        let file = evaluation.stored(*source)?;
+        let text = evaluation.storage.values().text(&file).ok()??;
+        Some((name.clone(), text.to_string()))
+    });
+    texts.collect()
+}
+
+/// The end of the log of a failure, which may be another commit's.
+fn remembered_log(evaluation: &Evaluation, failure: &CallFailure) -> Option<PageLog> {
+    let LogTail { name, tail } = failure.log.as_ref()?;
+    let size = evaluation.storage.path(name).metadata().ok()?.len();
+    Some(PageLog { name: name.clone(), size, tail: Some(tail.clone()) })
 }
 
 /// The calls of a log. Their inputs are not known yet.
@@ -273,6 +296,21 @@ pub(super) fn add_attested(calls: &mut [PageCall], all: &Attestations, index: &P
     }
 }
 
+/// Adds the duration and peak memory of calls that were executed elsewhere, as far as the ledger has them.
+pub(super) fn add_published_costs(
+    calls: &mut [PageCall],
+    all: &Attestations,
+    index: &PageIndex<'_>,
+) {
+    for call in calls.iter_mut().filter(|call| call.is_there() && call.seconds.is_none()) {
+        if let Some(Record::Call(record)) = index.subject(&call.name).map(|it| it.record)
+            && let Some(cost) = all.cost(record)
+        {
+            (call.seconds, call.peak_bytes) = (Some(cost.seconds), Some(cost.peak_bytes));
+        }
+    }
+}
+
 /// Adds the ends of logs: failures first, then the newest calls.
 pub(super) fn add_logs(
     calls: &mut [PageCall],
@@ -281,7 +319,8 @@ pub(super) fn add_logs(
 ) -> Result<(), StorageError> {
     let mut room = limits.all_log_bytes;
     for failures in [true, false] {
-        for call in calls.iter_mut().filter(|it| failures == (it.state == PageCallState::Failed)) {
+        let is_meant = |it: &&mut PageCall| failures == (it.state == PageCallState::Failed);
+        for call in calls.iter_mut().filter(is_meant).filter(|it| it.log.is_none()) {
             let Some(name) = ResultName::of_short(&call.name) else { continue };
             let most = limits.log_bytes.min(room);
             let Some((log, size)) = storage.attempts().log_end(&name, failures, most)? else {
@@ -594,6 +633,19 @@ impl OutputContents {
     }
 }
 
+/// A file in a directory that is an output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PageMember {
+    /// Its path in the directory.
+    pub path: String,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Its contents, if they are a picture or the first table of the directory, and have room on the page.
+    pub shown: Option<OutputContents>,
+    /// The path of its copy, relative to the page, if there is one.
+    pub beside: Option<String>,
+}
+
 /// The reason why contents are not on a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotHeld {
@@ -644,6 +696,46 @@ impl ContentsRoom {
         self.left -= size;
         OutputContents { format: FileFormat::detect(name, &contents), size, held: Ok(contents) }
     }
+
+    /// Lists the files of a directory with this manifest, at a path. Pictures are read, and the first table, as far as there is room.
+    pub(super) fn members(&mut self, dir: &Path, manifest: &Manifest) -> Vec<PageMember> {
+        let (mut members, mut has_table) = (Vec::new(), false);
+        for entry in manifest.entries() {
+            let EntryKind::File { contents: digest, .. } = &entry.kind else { continue };
+            let path = String::from_utf8_lossy(&entry.path).into_owned();
+            let may_be_shown =
+                FileFormat::may_be_picture(&path) || !has_table && FileFormat::may_be_table(&path);
+            let shown = may_be_shown.then(|| {
+                let left = self.left;
+                let read = || read_member(&dir.join(OsStr::from_bytes(&entry.path)), digest);
+                let contents = self.contents(&path, *digest, read);
+                let is_shown = contents.held.is_ok()
+                    && match contents.format {
+                        FileFormat::Picture(_) => true,
+                        FileFormat::Table(_) => !std::mem::replace(&mut has_table, true),
+                        _ => false,
+                    };
+                if !is_shown {
+                    self.left = left;
+                }
+                is_shown.then_some(contents)
+            });
+            members.push(PageMember {
+                path,
+                size: digest.size,
+                shown: shown.flatten(),
+                beside: None,
+            });
+        }
+        members
+    }
+}
+
+/// Reads a file of a directory if it has these contents.
+pub(super) fn read_member(path: &Path, digest: &Digest) -> Option<Vec<u8>> {
+    let metadata = path.symlink_metadata().ok()?;
+    let contents = (metadata.is_file() && metadata.len() == digest.size).then(|| fs::read(path));
+    contents?.ok().filter(|contents| Digest::hash_bytes(contents) == *digest)
 }
 
 #[cfg(test)]

@@ -7,9 +7,10 @@ mod calls;
 mod graph;
 mod introduction;
 mod measurements;
+mod point_files;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use serde::ser::SerializeStruct;
@@ -17,13 +18,15 @@ use serde::{Serialize, Serializer};
 
 use self::calls::{ContentsRoom, PageIndex, role_in};
 pub use self::calls::{
-    NotHeld, OutputContents, PageCall, PageCallState, PageInput, PageLog, PageValue, ValueOrigin,
+    NotHeld, OutputContents, PageCall, PageCallState, PageInput, PageLog, PageMember, PageValue,
+    ValueOrigin,
 };
 pub use self::graph::{ResultArrow, ResultGraph, ResultShape, ResultShapeKind};
 pub use self::introduction::{GivenInput, GivenValue, PageStudy};
 pub use self::measurements::{
     AxisKind, CommitStep, CommitSteps, MeasuredPoint, MeasuredTable, PointAxis,
 };
+pub use self::point_files::PointPicture;
 use crate::frame::{ColumnRole, Frame, FrameColumn, FrameRow, RowStatus};
 use ce_evaluate::Evaluation;
 use ce_exchange::{Attestations, is_fetched_on_demand};
@@ -165,8 +168,12 @@ impl PageData {
         calls.truncate(limits.calls);
         tables.truncate(limits.results);
         outputs.truncate(limits.results);
-        tables.iter_mut().for_each(|table| table.limit(limits.rows));
+        for table in &mut tables {
+            table.limit(limits.rows);
+            table.describe_files(storage, &index, &mut room);
+        }
         calls::add_attested(&mut calls, attestations, &index);
+        calls::add_published_costs(&mut calls, attestations, &index);
         calls::add_logs(&mut calls, storage, limits)?;
         let shapes = match scope {
             PageScope::Task(task) => index.shapes_of_task(task),
@@ -322,6 +329,9 @@ pub struct PageOutput {
     pub is_table: bool,
     #[serde(skip)]
     pub contents: Option<OutputContents>,
+    /// The files in it, if it is a directory that is here.
+    #[serde(skip)]
+    pub members: Vec<PageMember>,
     /// The place of a file or directory with them.
     #[serde(skip)]
     pub source: Option<PathBuf>,
@@ -356,6 +366,12 @@ fn page_outputs(
                 let mut output = of_result(*subject, index)?;
                 let (name, digest) = (&output.output, subject.digest);
                 let is_here = storage.has(&subject.file()).unwrap_or(true);
+                output.source = is_here.then(|| storage.path(&subject.file()));
+                if let Some(dir) = output.source.as_ref().filter(|_| digest.is_directory()) {
+                    let manifest = storage.values().manifest(&subject.file(), digest);
+                    let manifest = manifest.ok().flatten();
+                    output.members = manifest.map(|it| room.members(dir, &it)).unwrap_or_default();
+                }
                 output.contents = Some(match !is_here && is_fetched_on_demand(storage, digest) {
                     true => OutputContents::away(name, digest),
                     false => room.contents(name, *digest, || {
@@ -418,6 +434,14 @@ fn outputs_of_task(
             true => OutputContents::away(output, &digest),
             false => room.contents(output, digest, || evaluation.contents(*source).ok().flatten()),
         });
+        let place = stored.map(|it| evaluation.storage.path(&it.name));
+        let manifest = || evaluation.manifest(*source);
+        let members = match &place {
+            Some(dir) if digest.is_some_and(|it| it.is_directory()) => {
+                manifest().map(|manifest| room.members(dir, &manifest)).unwrap_or_default()
+            }
+            _ => Vec::new(),
+        };
         outputs.push(PageOutput {
             task: task.name.to_string(),
             of: String::new(),
@@ -431,7 +455,8 @@ fn outputs_of_task(
             made_from: node_inputs(task, node),
             is_table: matches!(task.workflow[node], Node::Sweep { .. }),
             contents,
-            source: stored.map(|it| evaluation.storage.path(&it.name)),
+            members,
+            source: place,
             beside: None,
         });
     }
@@ -501,6 +526,7 @@ fn of_result(subject: Subject<'_>, index: &mut PageIndex<'_>) -> Option<PageOutp
         made_from: Vec::new(),
         is_table: matches!(value.from, Some(ValueOrigin::Table(_))),
         contents: None,
+        members: Vec::new(),
         source: None,
         beside: None,
         value,
@@ -544,6 +570,10 @@ pub struct PageTable {
     pub frame: Frame,
     /// The number of all rows.
     pub rows_in_all: usize,
+    /// The files that are values of its points, by row and column, in words.
+    described: BTreeMap<(usize, usize), CellValue>,
+    /// The pictures among them.
+    pub pictures: Vec<PointPicture>,
     /// The call that has made the first output of each row, by its number.
     calls: Vec<Option<usize>>,
     /// The first output of each row, in a recorded table.
@@ -557,7 +587,7 @@ pub struct PageTable {
 /// A row as scripts read it.
 #[derive(Serialize)]
 struct ScriptRow<'a> {
-    cells: &'a [CellValue],
+    cells: Vec<&'a CellValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -571,7 +601,7 @@ impl Serialize for PageTable {
         let keys = columns.iter().filter(|column| column.role == ColumnRole::Key);
         let keys: Vec<&str> = keys.map(|column| &*column.name).collect();
         let rows = self.frame.rows.iter().enumerate().map(|(at, row)| ScriptRow {
-            cells: &row.cells,
+            cells: (0..row.cells.len()).map(|column| self.shown(at, column)).collect(),
             status: row.status.in_words(),
             call: self.calls.get(at).copied().flatten(),
         });

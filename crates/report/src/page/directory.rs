@@ -218,6 +218,7 @@ impl PageDirectory {
             copied.map_err(|error| self.not_written(&path, error))?;
             let mut beside = CopyBeside { path: path.clone(), saved_as: None, shown_on: None };
             new.push(NewEntry { path, source: source.clone() });
+            let dir = source.clone();
             if !is_directory {
                 beside.saved_as = Some(output.outer_name.clone().unwrap_or_else(|| file_name(own)));
                 if let Some(page) = picture_page(own, &source) {
@@ -227,6 +228,9 @@ impl PageDirectory {
                     new.push(NewEntry { path: path.clone(), source });
                     beside.shown_on = Some(path);
                 }
+            }
+            for member in &mut output.members {
+                member.beside = Some(format!("{}/{}", beside.path, inert_path(&member.path, &dir)));
             }
             output.beside = Some(beside);
         }
@@ -353,6 +357,13 @@ fn inert_member(name: &OsStr, source: &Path) -> OsString {
         inert_name.push(".txt");
     }
     inert_name
+}
+
+/// The path that a file in a directory has in its copy.
+fn inert_path(path: &str, dir: &Path) -> String {
+    let source = dir.join(path);
+    let name = source.file_name().map(|name| inert_member(name, &source)).unwrap_or_default();
+    Path::new(path).with_file_name(name).to_string_lossy().into_owned()
 }
 
 /// A page that shows a file as a picture, if it is an SVG. Nothing in it is executed then.

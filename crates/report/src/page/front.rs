@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use super::gallery::{address, gallery};
 use super::measurements::{self, LevelComparison, ShownTable};
 use super::{different, in_utc, lines, moment, text};
 use ce_git::LastChange;
@@ -17,7 +18,7 @@ use ce_model::statistics::Measurements;
 use ce_queries::frame::{FrameRow, RowStatus};
 use ce_queries::page::{
     CopyBeside, FileFormat, GivenInput, GivenValue, NotHeld, OutputContents, PageCall,
-    PageCallState, PageData, PageOutput, PageStudy,
+    PageCallState, PageData, PageMember, PageOutput, PageStudy,
 };
 use maud::{Markup, PreEscaped, html};
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
@@ -30,6 +31,9 @@ const ROWS: usize = 20;
 
 /// The largest number of bytes shown of a text.
 const TEXT: usize = 4096;
+
+/// The largest number of files of a directory that are listed.
+const MEMBERS: usize = 1000;
 
 /// The largest number of failures shown.
 const FAILURES: usize = 5;
@@ -51,8 +55,10 @@ pub(super) fn head(
             (completeness(data))
             @for verdict in comparisons.iter().flat_map(LevelComparison::in_words) { span { b { (text(&verdict)) } } }
             @if let Some(known) = measurements::known(tables) { span { (known) } }
-            span { (if tables.iter().any(|it| it.measured.has_replicates) { "Measured " } else { "Computed " }) (when(&data.calls)) }
-            span { (machine_summary(data)) }
+            @if let Some(when) = when(&data.calls) {
+                span { (if tables.iter().any(|it| it.measured.has_replicates) { "Measured " } else { "Computed " }) (when) }
+            }
+            @if let Some(machine) = machine_summary(data) { span { (machine) } }
         }
         p.hint {
             @if let Some(study) = study {
@@ -114,20 +120,20 @@ fn executions(calls: &[PageCall]) -> impl Iterator<Item = &PageCall> + Clone {
     })
 }
 
-/// When calls were executed, and how long that took.
-fn when(calls: &[PageCall]) -> String {
+/// When calls were executed, and how long that took, as far as it is known.
+fn when(calls: &[PageCall]) -> Option<String> {
     let timed = executions(calls).filter_map(|call| Some((call.end?, call.seconds.unwrap_or(0.0))));
     let begin = timed.clone().map(|(end, seconds)| end - (seconds * 1000.0) as i64).min();
-    let end = timed.clone().map(|(end, _)| end).max();
+    let end = timed.map(|(end, _)| end).max();
+    let took: f64 = executions(calls).filter_map(|call| call.seconds).sum();
     let Some((begin, end)) = begin.zip(end) else {
-        return "at times that are not published".to_owned();
+        return (took > 0.0).then(|| format!("elsewhere in {}", duration(took)));
     };
-    let took: f64 = timed.map(|(_, seconds)| seconds).sum();
     let took =
         if took > 0.0 { format!(", {} of computing", duration(took)) } else { String::new() };
     let [day, last] = [begin, end].map(|time| in_utc(time, "%-d %B %Y"));
     let [first_clock, last_clock] = [begin, end].map(|time| in_utc(time, "%H:%M"));
-    match (day == last, first_clock == last_clock) {
+    Some(match (day == last, first_clock == last_clock) {
         (true, true) => format!("on {day}, {first_clock} UTC{took}"),
         (true, false) => {
             format!("on {day}, {first_clock} to {last_clock} UTC{took}")
@@ -135,21 +141,23 @@ fn when(calls: &[PageCall]) -> String {
         (false, _) => {
             format!("from {day}, {first_clock} to {last}, {last_clock} UTC{took}")
         }
-    }
+    })
 }
 
-/// The machine as it was given, and the hosts and machines as they were recorded: they may differ.
-fn machine_summary(data: &PageData) -> String {
+/// The machine as it was given, and the hosts and machines as they were recorded, as far as they are known: they may differ.
+fn machine_summary(data: &PageData) -> Option<String> {
     let hosts = different(data.calls.iter().filter_map(|call| call.host.as_deref()));
     let machines = different(data.calls.iter().filter_map(|call| call.machine.as_deref()));
     let mut said = match &hosts[..] {
-        [] => "host not published".to_owned(),
+        [] => String::new(),
         [host] => format!("host {host}"),
         hosts => format!("{}: {}", counted(hosts.len(), "host"), hosts.join(", ")),
     };
     match &machines[..] {
         [] => {}
+        [machine] if said.is_empty() => said = format!("machine {machine}"),
         [machine] => said = format!("{said} ({machine})"),
+        machines if said.is_empty() => said = counted(machines.len(), "machine"),
         machines => said = format!("{said}, {}", counted(machines.len(), "different machine")),
     }
     let given = data.study.iter().flat_map(|study| &study.given);
@@ -157,10 +165,12 @@ fn machine_summary(data: &PageData) -> String {
         GivenValue::Text(text) => Some(text),
         _ => None,
     });
-    text(&match machine {
-        Some(machine) => format!("Machine {machine} (as given), {said}"),
-        None => format!("{}{}", said[..1].to_uppercase(), &said[1..]),
-    })
+    match machine {
+        Some(machine) if said.is_empty() => Some(text(&format!("Machine {machine} (as given)"))),
+        Some(machine) => Some(text(&format!("Machine {machine} (as given), {said}"))),
+        None if said.is_empty() => None,
+        None => Some(text(&format!("{}{}", said[..1].to_uppercase(), &said[1..]))),
+    }
 }
 
 /// Lists the values given for the inputs of a task.
@@ -240,6 +250,9 @@ fn result(output: &PageOutput) -> Markup {
     };
     let bytes = match &contents.held {
         Ok(bytes) => bytes,
+        Err(NotHeld::Directory) if !output.members.is_empty() => {
+            return directory(output, contents.size);
+        }
         Err(_) if output.beside.is_some() => return html! { p { (kind(contents)) } },
         Err(why) => return html! { p.absent { (not_held(why, contents.size)) } },
     };
@@ -259,6 +272,37 @@ fn result(output: &PageOutput) -> Markup {
             }
         }
         FileFormat::Other => html! { p { "A file of " (size(contents.size)) "." } },
+    }
+}
+
+/// The files of a directory: pictures in a grid, the first table, and a list of all.
+fn directory(output: &PageOutput, bytes: u64) -> Markup {
+    let members = &output.members;
+    let held = |member: &PageMember| member.shown.clone().filter(|it| it.held.is_ok());
+    let shown: Vec<(&str, OutputContents)> =
+        members.iter().filter_map(|it| Some((&*it.path, held(it)?))).collect();
+    let (pictures, tables): (Vec<_>, Vec<_>) =
+        shown.iter().partition(|(_, it)| matches!(it.format, FileFormat::Picture(_)));
+    let unshown = members.iter().filter(|it| it.shown.is_none());
+    let unshown = unshown.filter(|it| FileFormat::may_be_picture(&it.path)).count();
+    html! {
+        p { "A directory with " (counted(members.len(), "file")) " of " (size(bytes)) @if output.beside.is_some() { ", beside this page" } "." }
+        (gallery(pictures.iter().map(|(path, contents)| (*path, contents))))
+        @if unshown > 0 { p.hint { (counted(unshown, "picture")) " without room on this page: see the list." } }
+        @for (path, contents) in &tables {
+            @if let (FileFormat::Table(separator), Ok(bytes)) = (contents.format, &contents.held) {
+                p { (text(path)) ":" }
+                (rows(&String::from_utf8_lossy(bytes), separator))
+            }
+        }
+        details open[members.len() <= ROWS && pictures.is_empty()] {
+            summary { "All files" }
+            ul.files { @for member in members.iter().take(MEMBERS) { li {
+                @if let Some(path) = &member.beside { a href=(encoded(path)) { (text(&member.path)) } } @else { (text(&member.path)) }
+                " (" (size(member.size)) ")"
+            } } }
+            @if members.len() > MEMBERS { p.hint { "The first " (MEMBERS) " of " (counted(members.len(), "file")) "." } }
+        }
     }
 }
 
@@ -345,18 +389,6 @@ fn below(level: pulldown_cmark::HeadingLevel) -> pulldown_cmark::HeadingLevel {
     }
 }
 
-/// An address that holds contents.
-fn address(contents: &OutputContents, bytes: &[u8]) -> String {
-    let encoded = data_encoding::BASE64.encode(bytes);
-    // Browsers show a text of another type as a text only if they know that type.
-    let kind = match contents.format {
-        FileFormat::Picture(kind) => kind,
-        FileFormat::Other => contents.format.media_type(),
-        _ => "text/plain;charset=utf-8",
-    };
-    format!("data:{kind};base64,{encoded}")
-}
-
 /// Describes the maker of an output and its sources, with a link that saves the output.
 fn caption(output: &PageOutput) -> Markup {
     let made_from = output.made_from.iter().map(|name| text(name)).collect::<Vec<_>>().join(", ");
@@ -371,7 +403,8 @@ fn caption(output: &PageOutput) -> Markup {
         }
         @if let Some(CopyBeside { path, saved_as, shown_on }) = &output.beside {
             @if let Some(page) = shown_on { a href=(encoded(page)) { "Show it" } ", or save " }
-            a href=(encoded(path)) download=[saved_as.as_deref()] { (text(path)) }
+            @if saved_as.is_some() { a href=(encoded(path)) download=[saved_as.as_deref()] { (text(path)) } }
+            @else { "Its files are in " (text(path)) "/." }
         }
         @if let Some((contents, bytes)) = output.contents.as_ref().and_then(|it| Some((it, it.held.as_ref().ok()?))) {
             @let file = saved_name(output, contents.format);
@@ -537,6 +570,8 @@ pub(super) fn computations(data: &PageData) -> Markup {
     let some = |of: fn(&ComputationCalls<'_>) -> bool| groups.iter().any(|(_, group)| of(group));
     let [has_failed, has_missing] = [some(|it| it.failed > 0), some(|it| it.missing > 0)];
     let [has_cpu, has_peak] = [some(|it| !it.cpu.is_empty()), some(|it| it.peak.is_some())];
+    let [has_ends, has_seconds] =
+        [some(|it| !it.ends.is_empty()), some(|it| !it.seconds.is_empty())];
     html! {
         @if !groups.is_empty() {
             h3 { "Computations" }
@@ -546,10 +581,12 @@ pub(super) fn computations(data: &PageData) -> Markup {
                     th.number scope="col" { "calls" }
                     @if has_failed { th.number scope="col" { "failed" } }
                     @if has_missing { th.number scope="col" { "missing" } }
-                    th scope="col" { "executed (UTC)" }
-                    th.number scope="col" { "total" }
-                    th.number scope="col" { "median" }
-                    th.number scope="col" { "longest" }
+                    @if has_ends { th scope="col" { "executed (UTC)" } }
+                    @if has_seconds {
+                        th.number scope="col" { "total" }
+                        th.number scope="col" { "median" }
+                        th.number scope="col" { "longest" }
+                    }
                     @if has_cpu { th.number scope="col" { "CPU time" } }
                     @if has_peak { th.number scope="col" { "peak memory" } }
                     th scope="col" { "version" }
@@ -560,12 +597,12 @@ pub(super) fn computations(data: &PageData) -> Markup {
                     td.number { (group.calls) }
                     @if has_failed { td.number { (group.failed) } }
                     @if has_missing { td.number { (group.missing) } }
-                    td { (group.executed()) }
+                    @if has_ends { td { (group.executed()) } }
                     @if let Some(sample) = &sample {
                         td.number { (seconds(total(group))) }
                         td.number { (seconds(sample.median())) }
                         td.number { (seconds(sample.range()[1])) }
-                    } @else { td.number { "–" } td.number { "–" } td.number { "–" } }
+                    } @else if has_seconds { td.number { "–" } td.number { "–" } td.number { "–" } }
                     @if has_cpu { td.number { @if group.cpu.is_empty() { "–" } @else { (seconds(group.cpu.iter().sum())) } } }
                     @if has_peak { td.number { @if let Some(peak) = group.peak { (size(peak)) } @else { "–" } } }
                     td.mono { @for (at, commit) in group.commits.iter().enumerate() {

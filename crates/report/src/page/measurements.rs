@@ -14,8 +14,9 @@ use ce_queries::compared_medians::{ComparedMedians, is_better, mean_ratio};
 use ce_queries::frame::{FrameColumn, RowStatus};
 use ce_queries::page::{AxisKind, MeasuredPoint, MeasuredTable, PageTable};
 
+use super::gallery::gallery;
 use super::plot::{self, AxisScale};
-use super::{ShownUnit, grouped, short, text};
+use super::{ShownUnit, different, grouped, short, text};
 use crate::compared_medians::{false_alarms, ratio_texts, steps_in_words};
 
 /// The largest number of points that are shown, and of columns of a table.
@@ -106,10 +107,24 @@ pub(super) fn section(tables: &[ShownTable<'_>], has_figures: bool) -> Markup {
                         }
                         (first_rows(table, measured))
                     }
+                    (pictures(table))
                     (all_rows(table))
                 }
             }
         }
+    }
+}
+
+/// The pictures of points, in a grid for each column.
+fn pictures(table: &PageTable) -> Markup {
+    let columns = different(table.pictures.iter().map(|it| &*it.column));
+    let left = table.pictures.iter().filter(|it| it.contents.held.is_err()).count();
+    html! {
+        @for column in &columns {
+            @if columns.len() > 1 { h4 { (text(column)) } }
+            (gallery(table.pictures.iter().filter(|it| it.column == *column).map(|it| (&*it.point, &it.contents))))
+        }
+        @if left > 0 { p.hint { (counted(left, "picture")) " of points without room on this page." } }
     }
 }
 
@@ -327,9 +342,9 @@ fn first_rows(table: &PageTable, measured: &MeasuredTable<'_>) -> Markup {
                 @for (at, is_number) in places.iter().zip(&numbers) { th.number[*is_number] scope="col" { (text(&frame.columns[*at].title())) } }
                 @if has_status { th scope="col" { "state" } }
             } }
-            tbody { @for row in frame.rows.iter().take(POINTS) { tr {
+            tbody { @for (number, row) in frame.rows.iter().enumerate().take(POINTS) { tr {
                 @for (at, is_number) in places.iter().zip(&numbers) {
-                    @let cell = row.cells[*at].text();
+                    @let cell = table.shown(number, *at).text();
                     td.number[*is_number] { (text(&if *is_number { grouped(cell) } else { cell.to_owned() })) }
                 }
                 @if has_status { td { (text(&row.status.in_words().unwrap_or_else(|| "ok".to_owned()))) } }

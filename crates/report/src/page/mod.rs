@@ -10,6 +10,7 @@
 
 mod directory;
 mod front;
+mod gallery;
 mod measurements;
 mod plot;
 
@@ -189,8 +190,11 @@ fn short(value: f64) -> String {
     grouped(&significant(value, 3))
 }
 
-/// A number as it is spelled, with its digits in groups of three if it is a whole one with more than four.
+/// A number as it is spelled, with its digits in groups of three if it is a whole one with more than four. A text stays as it is.
 fn grouped(text: &str) -> String {
+    if text.parse::<f64>().is_err() {
+        return text.to_owned();
+    }
     let (sign, digits) = text.strip_prefix('-').map_or(("", text), |digits| ("\u{2212}", digits));
     if digits.len() < 5 || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
         return format!("{sign}{digits}");
@@ -285,6 +289,7 @@ mod tests {
         assert_eq!(grouped("1000000"), "1\u{202f}000\u{202f}000");
         assert_eq!(grouped("1000"), "1000");
         assert_eq!(grouped("0.00001"), "0.00001");
+        assert_eq!(grouped("-O2"), "-O2");
     }
 
     #[test]
