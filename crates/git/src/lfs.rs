@@ -35,6 +35,9 @@ const SETTINGS: [&str; 4] = [
     "lfs.customtransfer.lfs-standalone-file.path=false",
 ];
 
+/// The setting that names a transfer agent for a URL, or for all.
+const AGENT: &str = "lfs.standalonetransferagent";
+
 /// The message of `git` if it has no `lfs`.
 const NO_LFS: &str = "'lfs' is not a git command";
 
@@ -277,22 +280,39 @@ impl LfsRemote {
         &self.url
     }
 
-    /// The objects of the repository, if it is on this host.
+    /// The objects of the repository, if it is on this host, and the user has no transfer agent for them.
     pub fn store(&self, used: LfsUse) -> Result<Option<LfsStore>, MirrorError> {
+        if self.has_agent() {
+            return Ok(None);
+        }
         let [fetched, pushed] = &self.places;
         let place = if used == LfsUse::Fetch { fetched } else { pushed };
         let store = place.as_deref().map(LfsStore::open).transpose();
         store.map_err(|error| self.failed("lfs", &error.to_string()))
     }
 
-    /// Sends objects that are in a scratch repository, and asks once more whether the server has all of them by then.
+    /// Whether the user's configuration has a program of its own for these objects, which no server knows.
+    fn has_agent(&self) -> bool {
+        let place = self.places[1].as_ref().map(|place| format!("file://{}", place.display()));
+        let urls = [format!("{}/info/lfs", self.url), place.unwrap_or_else(|| self.url.clone())];
+        urls.iter().any(|url| {
+            let mut command = git(GitReach::Local, self.prompts);
+            command.args(["config", "--get-urlmatch", AGENT, url]);
+            let output = output_of(&mut command, &[]);
+            output.is_ok_and(|it| it.status.success() && !it.stdout.trim_ascii().is_empty())
+        })
+    }
+
+    /// Sends objects that are in a scratch repository, and asks once more whether the server has all of them by then. A transfer agent is not
+    /// asked: it would send all of them again.
     pub fn upload(&self, scratch: &LfsScratch, oids: &[String]) -> Result<(), MirrorError> {
         if oids.is_empty() {
             return Ok(());
         }
         let lines: String = oids.iter().map(|oid| format!("{oid}\n")).collect();
         let progress = scratch.dir.join("sent");
-        for is_check in [false, true] {
+        let passes: &[bool] = if self.has_agent() { &[false] } else { &[false, true] };
+        for is_check in passes.iter().copied() {
             let args = ["push", "--object-id", "--stdin", "origin"];
             let progress = is_check.then_some(&progress);
             let output = self.run(scratch, &args, lines.as_bytes(), progress, &|| false)?;

@@ -154,3 +154,61 @@ fn without_git_lfs_an_error_says_what_to_do() {
         .says("try: install git-lfs, such as by apt-get install git-lfs; or leave large results there: --limit SIZE");
     exchange(&lab, &["pull", "--limit", "1K", "../other", &url], &variables).exit(0);
 }
+
+/// The page with the program of a transfer agent.
+const PAGE: &str = include_str!("../../../doc/howto/large-results.md");
+
+/// Makes the agent of the page one of a server's repositories. It copies to and from a directory, by this command.
+fn use_agent(lab: &Lab, url: &str, command: &str) {
+    let program = PAGE.split("<<'END'\n").nth(1).unwrap().split("\nEND\n").next().unwrap();
+    let place = lab.path("agent");
+    fs::write(&place, program).unwrap();
+    fs::set_permissions(&place, fs::Permissions::from_mode(0o755)).unwrap();
+    let (agent, bucket) = (place.display(), lab.path("bucket"));
+    let bucket = bucket.display();
+    let settings = format!(
+        "[lfs \"customtransfer.copy\"]\n\tpath = {agent}\n\targs = {command} {bucket}\n\tconcurrent = false\n\
+         [lfs \"{url}\"]\n\tstandalonetransferagent = copy\n"
+    );
+    fs::write(lab.path("home/.gitconfig"), settings).unwrap();
+}
+
+#[test]
+fn a_transfer_agent_has_the_objects_and_the_server_has_none() {
+    needs(&["git-lfs", "python3"]);
+    let lab = large();
+    let port = serve(&lab);
+    let (url, of_user) = (url(port), format!("http://127.0.0.1:{port}/"));
+    fs::create_dir_all(lab.path("home")).unwrap();
+    // There is no directory to copy to.
+    use_agent(&lab, &of_user, "cp");
+    push(&lab, &url).exit(5).says("git lfs push of http://127.0.0.1:");
+    assert_eq!(lab.git("results.git", &["for-each-ref"]), "");
+    fs::create_dir(lab.path("bucket")).unwrap();
+    push(&lab, &url).exit(0).shows("1 large output (1.6 KiB) is a Git LFS object");
+    let [object] = &objects(&lab, "bucket")[..] else { panic!("one object") };
+    assert_eq!(fs::read(object).unwrap(), "x".repeat(1600).as_bytes());
+    assert!(!requests(&lab).iter().any(|it| it.contains("lfs")), "the server is not asked");
+    assert!(!lab.path("objects").exists());
+    exchange(&lab, &["pull", "../other", &url], &VARIABLES).exit(0).shows("pulled 2 calls, 1 job");
+    evaluate(&lab, "other").exit(0).called(vec![]).says("2 calls: 2 reused");
+    // A wrong object is not taken.
+    fs::write(object, "y".repeat(1600)).unwrap();
+    let pull = exchange(&lab, &["pull", "../third", &url], &VARIABLES);
+    pull.exit(1).shows("should be a Git LFS object there, and is not");
+}
+
+#[test]
+fn a_transfer_agent_also_serves_a_repository_on_this_host() {
+    needs(&["git-lfs", "python3"]);
+    let lab = large();
+    fs::create_dir_all(lab.path("home")).unwrap();
+    fs::create_dir(lab.path("bucket")).unwrap();
+    let here = fs::canonicalize(lab.path("")).unwrap();
+    use_agent(&lab, &format!("file://{}/", here.display()), "cp");
+    super::push(&lab, LFS, "storage", "results.git").exit(0);
+    assert_eq!(objects(&lab, "bucket").len(), 1);
+    assert!(!lab.path("results.git/lfs").exists());
+    lab.git("", &["clone", "-q", "-b", "results", "results.git", "clone"]);
+    evaluate(&lab, "clone").exit(0).called(vec![]);
+}
