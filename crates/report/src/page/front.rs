@@ -413,12 +413,12 @@ fn caption(output: &PageOutput) -> Markup {
     }
 }
 
-/// The name of the file that an output is saved as.
+/// The name of the file that an output is saved as: of an output of a task, the one that `ce run --out` gives it.
 fn saved_name(output: &PageOutput, format: FileFormat) -> String {
-    if let Some(name) = output.outer_name.as_ref().filter(|name| name.contains('.')) {
+    if let Some(name) = &output.outer_name {
         return name.clone();
     }
-    let name = output.outer_name.as_deref().unwrap_or(output.output.trim_end_matches('/'));
+    let name = output.output.trim_end_matches('/');
     let name = match format.suffix() {
         suffix if suffix.is_empty() || name.contains('.') => name.to_owned(),
         suffix => format!("{name}.{suffix}"),
