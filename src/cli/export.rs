@@ -8,12 +8,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::{Args, Parser, ValueEnum};
 
 use super::Tool;
-use super::options::warn_of_links;
+use super::input_args::{PathArgs, TaskInputs};
+use super::options::{Strict, TaskDir, task_around, warn_of_links};
 use super::outputs::write_outputs;
 use super::storage_args::{StorageFile, configured_storage, storage_and_results};
-use ce_evaluate::session::{BeginError, Error, OutputError, ResultPathError, Stop};
+use ce_evaluate::session::{
+    BeginError, Error, OutputError, ResultPathError, Stop, outputs_to_write,
+};
 use ce_exchange::{Attestations, ExchangeProgress, FetchedFiles, Secrets, fetch_files};
-use ce_history::output_directory::{OtherOutputs, OutputsError, check_output_directory};
+use ce_history::output_directory::{
+    OtherOutputs, OutputsError, WrittenContents, check_output_directory,
+};
 use ce_history::package::{
     Attribution, AttributionFault, Citation, Contributor, CrateError, CrateFacts, LicenceName,
     Package, PackageError, PackageKind, Packer, README, RunCrate, crate_texts, job_of,
@@ -27,6 +32,7 @@ use ce_report::{
 };
 use ce_storage::records::CallRecord;
 use ce_storage::{Defect, Maintenance, Record, Storage};
+use ce_task::load::Uncommitted;
 
 /// Make a directory with the files of results under readable names
 ///
@@ -37,7 +43,13 @@ use ce_storage::{Defect, Maintenance, Record, Storage};
 /// With --crate, the directory is a Provenance Run Crate: an RO-Crate, which archives such as Zenodo and other programs
 /// understand. It tells the origin of each file, with commits, and names neither hosts nor users nor paths of this machine.
 #[derive(Debug, Parser)]
-#[command(version, allow_missing_positional = true, override_usage = USAGE, after_help = EXPORT_EXIT_CODES)]
+#[command(
+    version,
+    allow_missing_positional = true,
+    override_usage = USAGE,
+    after_help = EXPORT_EXIT_CODES,
+    mut_arg("strict", |arg| arg.requires("task"))
+)]
 pub(super) struct ExportResults {
     /// Export the outputs of all calls of a job, too: in intermediate/COMPUTATION/INPUTS/
     #[arg(long)]
@@ -52,6 +64,21 @@ pub(super) struct ExportResults {
     #[arg(long, conflicts_with_all = ["all", "link", "wanted"])]
     update: bool,
 
+    /// Take the outputs of the task in this directory, or in one around it, with the inputs that are given in place of results. Nothing is
+    /// computed
+    #[arg(long, value_name = "TASK", requires = "update", value_hint = clap::ValueHint::DirPath)]
+    task: Option<PathBuf>,
+
+    /// Take the task as it was at a commit, from the repository's objects: nothing is checked out
+    #[arg(long, value_name = "REV", requires = "task")]
+    at: Option<String>,
+
+    #[command(flatten)]
+    given: TaskInputs,
+
+    #[command(flatten)]
+    strict: Strict,
+
     #[command(flatten)]
     run_crate: CrateArgs,
 
@@ -64,8 +91,9 @@ pub(super) struct ExportResults {
     #[arg(value_hint = clap::ValueHint::DirPath)]
     storage: Option<PathBuf>,
 
-    /// A job, call or table: the path of any output of it, or its short name, such as t_NAME/TCID/INPUTS
-    #[arg(value_name = "RESULT", value_hint = clap::ValueHint::FilePath)]
+    /// A job, call or table: the path of any output of it, or its short name, such as t_NAME/TCID/INPUTS; with --task, a file for each input of
+    /// the task: NAME=FILE, or the files in the order of the inputs
+    #[arg(value_name = "RESULT|INPUT", value_hint = clap::ValueHint::FilePath)]
     results: Vec<PathBuf>,
 
     /// The directory to be made; it may exist if it is empty. With --crate, a name that ends in .zip is a ZIP archive
@@ -144,14 +172,19 @@ impl CrateArgs {
     }
 }
 
-const USAGE: &str = "ce export [OPTIONS] [STORAGE] <RESULT>... <DIR>";
+const USAGE: &str = "\
+ce export [OPTIONS] [STORAGE] <RESULT>... <DIR>
+       ce export --update --task TASK [OPTIONS] [STORAGE] [INPUT]... <DIR>";
 
 const EXPORT_EXIT_CODES: &str = "\
-Exit codes: 0 exported, 1 files seem to hold secrets, 2 the arguments are wrong, or a result has no record, 5 files are damaged, or away and not to be had, \
+Exit codes: 0 exported, 1 files seem to hold secrets, 2 the arguments are wrong, or a result has no record, 3 outputs of --task are missing, 5 files are damaged, or away and not to be had, \
 or the storage could not be read or the directory not be written, 130 interrupted (143: by SIGTERM).";
 
 impl Tool for ExportResults {
     fn run(&self, out: &mut dyn Write) -> Result<Exit, Error> {
+        if let Some(task) = &self.task {
+            return self.update_from_task(task);
+        }
         let (path, results) =
             storage_and_results(self.storage.as_deref(), &self.results, configured_storage()?)?;
         let storage = &Storage::existing(&path)?;
@@ -205,6 +238,39 @@ impl ExportResults {
             false if is_archive && self.run_crate.wanted => PackageKind::Archive,
             false => PackageKind::Copies,
         }
+    }
+
+    /// Updates the directory with the outputs of a task, as far as they are there.
+    fn update_from_task(&self, task: &Path) -> Result<Exit, Error> {
+        let dir = TaskDir { task: task_around(task.to_owned()), at: self.at.clone() };
+        let task = dir.load("ce", Uncommitted::Refuse)?;
+        let names = task.output_names()?;
+        let typed = self.storage.iter().chain(&self.results).cloned().collect();
+        let typed = PathArgs::of_task(typed, &self.given);
+        let evaluation = &typed.look_up(&dir, task, &self.strict)?;
+        let storage = &*evaluation.storage;
+        check_output_directory(&storage.path(""), &self.dir)?;
+        warn_of_links(storage)?;
+        let stop = Stop::watch().map_err(BeginError::new)?;
+        let outputs = outputs_to_write(evaluation, &names)?;
+        let missing =
+            outputs.iter().filter(|it| matches!(it.contents, WrittenContents::Failed)).count();
+        let others = OtherOutputs::Remove;
+        if let Some(end) = write_outputs("ce", storage, &self.dir, outputs, others, &stop, false)? {
+            return Ok(end);
+        }
+        if missing == 0 {
+            return Ok(Exit::Done);
+        }
+        let are = if missing == 1 { "is" } else { "are" };
+        let missing = counted(missing, "output");
+        say(
+            "ce",
+            &format_args!(
+                "{missing} {are} not in the storage\n  try: ce run computes what is missing"
+            ),
+        );
+        Ok(Exit::Missing)
     }
 
     /// Updates the directory with the outputs of a job.

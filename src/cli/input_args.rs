@@ -43,6 +43,18 @@ pub(super) struct PathArgs {
     pub(super) repositories: Vec<(String, PathBuf)>,
 }
 
+/// The options of a task where the paths are also others.
+#[derive(Clone, Debug, Args)]
+pub(super) struct TaskInputs {
+    /// Give an input as a text: the file that `echo TEXT` would make
+    #[arg(short, long = "param", value_name = "NAME=TEXT", value_parser = named_text, requires = "task")]
+    params: Vec<(String, String)>,
+
+    /// Read the repository that the task calls SOURCE from here: a work tree, or a bare repository
+    #[arg(short, long = "repository", value_name = "SOURCE=REPO", value_parser = named_repository, value_hint = clap::ValueHint::DirPath, requires = "task")]
+    repositories: Vec<(String, PathBuf)>,
+}
+
 /// A possible reading of the arguments: a storage and inputs.
 #[derive(Debug)]
 pub(super) struct PathsCandidate {
@@ -69,6 +81,13 @@ fn named_repository(text: &str) -> Result<(String, PathBuf), String> {
 }
 
 impl PathArgs {
+    /// These paths and options, as if they had been typed for a task.
+    pub(super) fn of_task(typed: Vec<PathBuf>, options: &TaskInputs) -> Self {
+        let mut inputs = typed.into_iter();
+        let (params, repositories) = (options.params.clone(), options.repositories.clone());
+        Self { storage: inputs.next(), inputs: inputs.collect(), params, repositories }
+    }
+
     /// Whether nothing was typed.
     pub(super) const fn is_nothing(&self) -> bool {
         self.storage.is_none() && self.params.is_empty() && self.repositories.is_empty()

@@ -85,7 +85,8 @@ fn what_fails_keeps_its_old_file_and_what_is_foreign_stays() {
     let lab = study();
     run(&lab, &["--out", "../out"]).exit(0);
     let ran = run(&lab, &["--out", "../out", "-p", "colour=grey"]).exit(1);
-    let ran = ran.says("warning: ../out/plot.svg is out of date: this run could not make it");
+    let ran =
+        ran.says("warning: ../out/plot.svg is out of date: the output is missing or has failed");
     ran.says("10 files written (parts/1, ");
     let out = written(&lab, "out");
     assert_eq!((&*out["plot.svg"], &*out["parts/1"]), ("<svg>red</svg>\n", "grey 1\n"));
@@ -178,6 +179,23 @@ fn a_job_that_was_stored_before_updates_the_same_directory() {
     assert_eq!(written(&lab, "out")["plot.svg"], "<svg>blue</svg>\n");
     update("red").exit(0);
     assert_eq!(written(&lab, "out"), out);
+    // What is there of a task leaves before the task is finished, too, and the rest is named.
+    let update = |given: &[&str]| {
+        lab.run(
+            "ce",
+            &[&["export", "--update", "--task", "."], given, &["../storage", "../out"]].concat(),
+        )
+    };
+    update(&["-p", "colour=blue"]).exit(0).says("outputs in ../out: 11 files written");
+    run(&lab, &["-p", "colour=grey"]).exit(1);
+    let ran =
+        update(&["-p", "colour=grey"]).exit(3).says("warning: ../out/plot.svg is out of date");
+    ran.says("1 output is not in the storage\n  try: ce run computes what is missing");
+    let written = written(&lab, "out");
+    assert_eq!((&*written["plot.svg"], &*written["parts/1"]), ("<svg>blue</svg>\n", "grey 1\n"));
+    lab.run("ce", &["export", "--update", "-p", "colour=red", "../storage", "../out"])
+        .exit(2)
+        .says("--task");
     // Without the workflow, outputs have no names.
     let mut command = lab.command("ce");
     command.current_dir(lab.path("")).args(["export", "--update", "storage"]);

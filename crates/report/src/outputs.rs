@@ -29,11 +29,11 @@ pub fn changed_outputs(dir: &Path, changes: &OutputChanges) -> String {
     format!("outputs in {}: {}", harmless(&dir.display().to_string()), parts.join(", "))
 }
 
-/// Says which files of a directory are older than the run, and why.
+/// Says which files of a directory are older than the task, and why.
 pub fn outputs_not_updated(dir: &Path, changes: &OutputChanges) -> Vec<String> {
     let shown = |path: &str| harmless(&dir.join(path).display().to_string()).into_owned();
     let stale = changes.stale.iter().take(NAMED)
-        .map(|path| format!("warning: {} is out of date: this run could not make it\n  try: mend what has failed, and run it again", shown(path)));
+        .map(|path| format!("warning: {} is out of date: the output is missing or has failed\n  try: mend what has failed, and run the task again", shown(path)));
     let left = changes.left.iter().take(NAMED).map(|path| {
         format!(
             "warning: {} is not an output any more, and stays, since somebody has changed it\n  try: remove it",
