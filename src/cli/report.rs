@@ -12,7 +12,7 @@ use super::input_args::PathArgs;
 use super::options::{Dirty, Strict, TaskDir, is_stdout, task_around, warn_of_links};
 use ce_draw::Drawing;
 use ce_evaluate::session::{Error, OutputError, WriteError};
-use ce_exchange::Attestations;
+use ce_exchange::{Attestations, Secrets};
 use ce_files::umask;
 use ce_history::package::Packer;
 use ce_history::{History, Subject};
@@ -133,6 +133,10 @@ impl Tool for WriteReport {
             omissions.push(format!("the workflow has {shapes} shapes, and is not drawn"));
         }
         let page = report::page(&data, &svg, &omissions).map_err(OutputError)?;
+        if let Some(what) = Secrets::of_environment().find(&page) {
+            let what = format!("the page seems to hold {what}: look at it before you publish it");
+            omissions.push(what);
+        }
         let written = match &place {
             PagePlace::Output => {
                 out.write_all(&page).map_err(OutputError)?;

@@ -1,13 +1,14 @@
 //! A scan for secrets, since a push cannot be taken back.
 
 use std::collections::BTreeMap;
+use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ce_files::manifest::{DirectoryArchive, EntryKind, ValuePiece, shown};
 use ce_history::History;
 use ce_history::package::{BadFile, Package, PackagedValue};
-use ce_model::digest::Digest;
+use ce_model::digest::{Digest, PIECE};
 use ce_storage::{Storage, StorageError};
 use memchr::memmem;
 use rayon::prelude::*;
@@ -94,6 +95,22 @@ impl Secrets {
         }
         let (_, name) = self.values.iter().find(|(value, _)| has(contents, value))?;
         Some(format!("the value of the variable {name}"))
+    }
+
+    /// Describes the secret that a file seems to hold. The file is not held in memory.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be read.
+    pub fn find_in_file(&self, mut file: impl Read) -> io::Result<Option<String>> {
+        let (mut scan, mut piece) = (SecretScan::new(self), vec![0; PIECE]);
+        while !scan.has_found() {
+            match file.read(&mut piece)? {
+                0 => break,
+                read => scan.add(&piece[..read]),
+            }
+        }
+        Ok(scan.finish().map(|(_, what)| what))
     }
 
     /// The files of a package that seem to hold something, and the texts that are beside them, until `stop` is set.
@@ -295,6 +312,8 @@ mod tests {
             assert_eq!(found(&text(&token)).as_deref(), Some("a token of GitHub"), "{at}");
             assert_eq!(found(&text(&joined)), None, "within a word at {at}");
             assert!(found(&text(&"hunter2".repeat(100))).is_some(), "{at}");
+            let in_file = secrets.find_in_file(&*text(&token)).unwrap();
+            assert_eq!(in_file.as_deref(), Some("a token of GitHub"), "{at}");
         }
         let mut scan = SecretScan::new(&secrets);
         scan.add(b"compeval directory 1\n...\n\n");

@@ -30,9 +30,6 @@ const DIRECTORY: u32 = 0o777;
 /// The right of the owner to write.
 const WRITE: u32 = 0o200;
 
-/// Gives an entry of a directory that is copied its name in the copy: by its own name, and the path where its contents can be read.
-pub type CopiedName<'a> = &'a dyn Fn(&OsStr, &Path) -> OsString;
-
 /// An entry of a directory, as it was when it was looked at. A link is not followed.
 #[derive(Clone, Copy, Debug)]
 pub struct EntryState {
@@ -209,23 +206,13 @@ impl DirectoryWriter {
     ///
     /// Fails if anything has the name of the copy, or something cannot be read or written.
     pub fn copy(&self, from: &Path, to: &str) -> io::Result<()> {
-        self.copy_named(from, to, &|name, _| name.to_owned())
-    }
-
-    /// Does the same, with other names of files in a directory. A symbolic link leads to the name of its target in the
-    /// copy.
-    ///
-    /// # Errors
-    ///
-    /// Fails likewise.
-    pub fn copy_named(&self, from: &Path, to: &str, named: CopiedName<'_>) -> io::Result<()> {
         self.make_room(to)?;
         let (dir, name) = self.locate(to)?;
         if !fs::metadata(from)?.is_dir() {
             return copy_file(from, &dir, name);
         }
         mkdirat(&dir, name, Mode::from_raw_mode(for_user(DIRECTORY)))?;
-        copy_entries(from, &open_directory(&dir, name)?, named)
+        copy_entries(from, &open_directory(&dir, name)?)
     }
 
     /// Removes a file, or a directory with all its entries.
@@ -399,20 +386,15 @@ fn copy_file(from: &Path, dir: &OwnedFd, name: &OsStr) -> io::Result<()> {
 }
 
 /// Copies the entries of a directory.
-fn copy_entries(from: &Path, to: &OwnedFd, named: CopiedName<'_>) -> io::Result<()> {
+fn copy_entries(from: &Path, to: &OwnedFd) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let (path, name, kind) = (entry.path(), entry.file_name(), entry.file_type()?);
-        // A link to a file has the name that the file would have.
-        let renamed = |path: &Path| Some(named(path.file_name().filter(|_| path.is_file())?, path));
-        let name = renamed(&path).unwrap_or(name);
         if kind.is_dir() {
             mkdirat(to, &*name, Mode::from_raw_mode(for_user(DIRECTORY)))?;
-            copy_entries(&path, &open_directory(to, &name)?, named)?;
+            copy_entries(&path, &open_directory(to, &name)?)?;
         } else if kind.is_symlink() {
-            let target = fs::read_link(&path)?;
-            let renamed = renamed(&from.join(&target)).map(|name| target.with_file_name(name));
-            symlinkat(renamed.unwrap_or(target), to, &*name)?;
+            symlinkat(fs::read_link(&path)?, to, &*name)?;
         } else {
             copy_file(&path, to, &name)?;
         }
@@ -473,15 +455,10 @@ mod tests {
         fs::write(from.join("a/b.html"), "text").unwrap();
         fs::set_permissions(from.join("a/b.html"), Permissions::from_mode(0o6555)).unwrap();
         symlink("a/b.html", from.join("link")).unwrap();
-        let named = |name: &OsStr, _: &Path| {
-            let mut name = name.to_owned();
-            name.push(".txt");
-            name
-        };
-        writer.copy_named(&from, "x/y", &named).unwrap();
+        writer.copy(&from, "x/y").unwrap();
         let copy = dir.path().join("top/x/y");
-        assert_eq!(fs::metadata(copy.join("a/b.html.txt")).unwrap().mode() & 0o7777, 0o755);
-        assert_eq!(fs::read_link(copy.join("link.txt")).unwrap(), Path::new("a/b.html.txt"));
+        assert_eq!(fs::metadata(copy.join("a/b.html")).unwrap().mode() & 0o7777, 0o755);
+        assert_eq!(fs::read_link(copy.join("link")).unwrap(), Path::new("a/b.html"));
         assert!(writer.copy(&from, "x/y").is_err() && writer.write("x", "").is_err());
         writer.write("file", "one").unwrap();
         assert!(writer.write("file", "two").is_err());

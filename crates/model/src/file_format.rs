@@ -1,5 +1,7 @@
 //! The formats of outputs, recognized by the name of a file and by its contents.
 
+use crate::sweep::{SheetFormat, read_cells};
+
 /// The format of contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileFormat {
@@ -105,11 +107,15 @@ impl FileFormat {
         {
             return Self::Json;
         }
-        match ['\t', ','].into_iter().find(|separator| is_table(text, *separator)) {
-            // A comma may also stand in a quoted cell.
-            Some(',') if text.contains('"') => Self::Text,
-            Some(separator) => Self::Table(separator),
-            None => Self::Text,
+        match read_cells(contents) {
+            Ok(table) if table.names.len() >= LEAST && !table.rows.is_empty() => {
+                Self::Table(if SheetFormat::detect(contents) == SheetFormat::Tsv {
+                    '\t'
+                } else {
+                    ','
+                })
+            }
+            _ => Self::Text,
         }
     }
 
@@ -176,14 +182,6 @@ pub fn is_executed(name: &str, beginning: &[u8]) -> bool {
         || first.map_or(!beginning.is_empty(), |byte| *byte == b'<')
 }
 
-/// Whether this separator separates at least two cells in each of several lines, and as many in all of them.
-fn is_table(text: &str, separator: char) -> bool {
-    let mut widths = text.lines().map(|line| line.split(separator).count());
-    let first = widths.next().unwrap_or_default();
-    let mut rest = widths.peekable();
-    first >= LEAST && rest.peek().is_some() && rest.all(|width| width == first)
-}
-
 /// Whether a text has several lines, and each is an object of JSON.
 fn is_each_line_json(text: &str) -> bool {
     text.lines().count() >= LEAST
@@ -208,7 +206,8 @@ mod tests {
             ("page", "<?xml version='1.0'?><html/>", FileFormat::Text),
             ("a", "x\ty\n1\t2\n", FileFormat::Table('\t')),
             ("a", "x,y\n1,2\n", FileFormat::Table(',')),
-            ("a", "x,y\n\"1,5\",2\n", FileFormat::Text),
+            ("a", "\u{feff}x,y\n\"1,5\",2\n", FileFormat::Table(',')),
+            ("a", "x,y\n\"1,5,2\n", FileFormat::Text),
             ("a", "x\ty\n1\n", FileFormat::Text),
             ("a", "one line, only\n", FileFormat::Text),
             ("a", "{\"x\":1}\n{\"x\":2}\n", FileFormat::JsonLines),

@@ -278,33 +278,44 @@ const LONGEST_FILE_NAME: usize = 200;
 /// characters, `%` and everything that is not ASCII are written as `%XX`, as in URLs, and so is a dot at the beginning. The empty text is `%`. A name that
 /// is too long ends in the text's SHA-1. Different texts have different names.
 pub fn file_name(text: &str) -> String {
-    component_of(text, |c| c.is_ascii())
+    file_name_of_bytes(text.as_bytes())
+}
+
+/// Does the same for the name of a file, which may be any bytes.
+pub fn file_name_of_bytes(name: &[u8]) -> String {
+    component_of(name, |c| c.is_ascii())
 }
 
 /// Does the same for the name of a file outside of the storage, in which letters and signs of all languages stay.
 pub fn outer_file_name(text: &str) -> String {
-    component_of(text, |_| true)
+    component_of(text.as_bytes(), |_| true)
 }
 
-/// Makes one component of a path of any text. A character that is not plain is written as `%XX`.
-fn component_of(text: &str, is_plain: impl Fn(char) -> bool) -> String {
+/// Makes one component of a path of any text. A character that is not plain is written as `%XX`, and so is a byte that belongs to none.
+fn component_of(text: &[u8], is_plain: impl Fn(char) -> bool) -> String {
     if text.is_empty() {
         return "%".to_owned();
     }
     let mut name = String::with_capacity(text.len());
-    for (at, c) in text.char_indices() {
-        if matches!(c, '/' | '\\' | '%') || c.is_control() || !is_plain(c) || c == '.' && at == 0 {
-            let mut bytes = [0; 4];
-            for byte in c.encode_utf8(&mut bytes).bytes() {
-                // Nothing fails that writes into a text.
-                _ = write!(name, "%{byte:02X}");
-            }
-        } else {
-            name.push(c);
+    let encode = |bytes: &[u8], name: &mut String| {
+        for byte in bytes {
+            // Nothing fails that writes into a text.
+            _ = write!(name, "%{byte:02X}");
         }
+    };
+    for chunk in text.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            let is_hidden = c == '.' && name.is_empty();
+            if matches!(c, '/' | '\\' | '%') || c.is_control() || !is_plain(c) || is_hidden {
+                encode(c.encode_utf8(&mut [0; 4]).as_bytes(), &mut name);
+            } else {
+                name.push(c);
+            }
+        }
+        encode(chunk.invalid(), &mut name);
     }
     if name.len() > LONGEST_FILE_NAME {
-        let hash = Digest::hash_bytes(text.as_bytes()).sha1.full();
+        let hash = Digest::hash_bytes(text).sha1.full();
         name.truncate(name.floor_char_boundary(LONGEST_FILE_NAME - hash.len() - 1));
         name = format!("{name}-{hash}");
     }
@@ -380,6 +391,7 @@ mod tests {
         ] {
             assert_eq!(file_name(text), name, "{text:?}");
         }
+        assert_eq!(file_name_of_bytes(b"x\xe9.svg\xff"), "x%E9.svg%FF");
         assert_eq!(outer_file_name("Größe/数\u{85}.svg"), "Größe%2F数%C2%85.svg");
         assert!(outer_file_name(&"数".repeat(100)).len() <= LONGEST_FILE_NAME);
         let long = ["a", "b"].map(|end| file_name(&("x".repeat(300) + end)));

@@ -208,7 +208,6 @@ fn no_output_beside_a_page_is_opened_as_a_document() {
         "files/02-job.txt",
         "files/03-site/%2Ehtaccess",
         "files/03-site/index.html.txt",
-        "files/03-site/page.txt",
         "files/03-site/rows.csv",
         "files/04-text.txt",
         "files/05-a#?%25b.SVG.txt",
@@ -217,17 +216,15 @@ fn no_output_beside_a_page_is_opened_as_a_document() {
         "pictures/05-a#?%25b.SVG.html",
     ];
     assert_eq!(entries(&lab.path("page")), expected);
-    let link = fs::read_link(lab.path("page/files/03-site/page.txt")).unwrap();
-    assert_eq!(link, Path::new("index.html.txt"));
     let page = fs::read_to_string(lab.path("page/index.html")).unwrap();
     for link in [
         r#"<a href="pictures/00-fig.svg.html">Show it</a>"#,
         r#"<a href="files/00-fig.svg.txt" download="fig.svg">"#,
         r#"<a href="files/01-page.html.txt" download="page.html">"#,
         r#"<a href="files/02-job.txt" download="job">"#,
-        "Its files are in files/03-site/.",
-        r#"<a href="files/03-site/%252Ehtaccess">.htaccess</a>"#,
-        r#"<a href="files/03-site/index.html.txt">index.html</a>"#,
+        r#"<a href="files/03-site/%252Ehtaccess" download=".htaccess">.htaccess</a>"#,
+        r#"<a href="files/03-site/index.html.txt" download="index.html">index.html</a>"#,
+        "<li>page → index.html</li>",
         r#"<a href="files/03-site/rows.csv">rows.csv</a>"#,
         r#"<a href="pictures/05-a%23%3F%2525b.SVG.html">"#,
         r#"<a href="files/05-a%23%3F%2525b.SVG.txt" download="a#?%25b.SVG">"#,

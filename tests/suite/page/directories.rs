@@ -120,3 +120,72 @@ SWEEP((fail sample) :over sample 's01' 's07' :allow-failed)
         assert!(page.contains(shown), "{shown}");
     }
 }
+
+/// Files of a directory that need care: secrets, names of any bytes, long names, pictures that a browser must not open, links, a table with quotes.
+const CARE: &str = r#"make: n -> dir/ large
+    cd $out_dir
+    token=ghp_$(printf 'x%.0s' $(seq 36))
+    { head -c 3000 /dev/zero; echo $token; } > run.log
+    printf '\211PNG\r\n\032\n%s' $token > key.png
+    echo 1 > $token
+    for byte in '\351' '\352'; do printf "$byte" > "$(printf "x$byte.txt")"; done
+    long=$(printf 'y%.0s' $(seq 250)); echo "<p>" > $long
+    mkdir .hidden; for at in 2 10; do echo "<svg xmlns='http://www.w3.org/2000/svg'>$(seq 500)</svg>" > .hidden/p$at.svg; done
+    ln -s .hidden/p10.svg latest
+    printf '\357\273\277name,"a b"\r\n"one, two",1\r\n"x ""y""",\r\n' > rows.csv
+    { seq 1000; echo $token; } > $out_large
+"#;
+
+#[test]
+fn what_lies_beside_a_page_has_links_that_lead_to_it_and_no_secret() {
+    let lab = Lab::empty().isolated().one_text(&format!("{CARE}\n(make '1')\n")).commit();
+    lab.run("ce-run", &["--no-sync", "-q", "../storage"]).exit(0);
+    let ran =
+        lab.run("ce", &["report", "-o", "../page/", "--embed=1K", "--task", ".", "../storage"]);
+    ran.exit(0);
+    let page = fs::read_to_string(lab.path("page/index.html")).unwrap();
+    let entries = crate::lab::files(&lab.path("page"));
+    assert!(entries.values().all(|contents| !String::from_utf8_lossy(contents).contains("ghp_x")));
+    for shown in [
+        "run.log (left out: it seems to hold a token of GitHub)",
+        "<li>key.png (left out: it seems to hold a token of GitHub)",
+        "<li>... (left out: it seems to hold a token of GitHub)",
+        "It is left out: it seems to hold a token of GitHub.",
+        "2 pictures without room on this page: see the list.",
+        "<li>latest → .hidden/p10.svg</li>",
+        "<a href=\"files/00-dir/%252Ehidden/p2.svg.txt\" download=\"p2.svg\">.hidden/p2.svg</a>, <a href=\"pictures/00-dir/%252Ehidden/p2.svg.html\">shown</a>",
+        ">one, two</td>",
+        "scope=\"col\">name</th>",
+        ">x &quot;y&quot;</td>",
+    ] {
+        assert!(page.contains(shown), "{shown}");
+    }
+    assert!(page.find(".hidden/p2.svg<").unwrap() < page.find(".hidden/p10.svg<").unwrap());
+    let links = page.split("href=\"").skip(1).map(|link| link.split('"').next().unwrap());
+    let links: Vec<&str> =
+        links.filter(|it| it.starts_with("files/") || it.starts_with("pictures/")).collect();
+    assert_eq!(links.len(), 8);
+    let decoded = links.iter().map(|link| link.replace("%25", "%"));
+    assert!(decoded.into_iter().all(|path| entries.contains_key(&path)), "{links:?}");
+    let contents = |byte: &str| entries[&format!("files/00-dir/x%{byte}.txt")].clone();
+    assert_eq!([contents("E9"), contents("EA")], [b"\xe9", b"\xea"]);
+}
+
+#[test]
+fn a_checksum_is_no_file_and_a_page_with_a_secret_is_told() {
+    let text = "sum: n -> data sha1
+    echo $text_n > $out_data; head -c 3000 /dev/zero >> $out_data; sha1sum < $out_data | cut -c 1-40 > $out_sha1
+
+login: n -> said
+    echo ghp_$(printf 'x%.0s' $(seq 36)) > $out_said
+
+ALL(SWEEP((sum n) :over n 1..2) SWEEP((login n) :over n 1..2))
+";
+    let lab = Lab::empty().one_text(text).commit();
+    lab.run("ce-run", &["--no-sync", "-q", "../storage"]).exit(0);
+    let told =
+        "warning: the page seems to hold a token of GitHub: look at it before you publish it";
+    report(&lab, &["--task", ".", "../storage"]).exit(0).says(told);
+    let tables = data(&lab)["tables"].to_string();
+    assert_eq!(tables.matches("\"file, 2.9 KiB\"").count(), 2, "{tables}");
+}

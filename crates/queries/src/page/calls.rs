@@ -1,21 +1,12 @@
 //! The calls of a page, and the numbers by which its values and calls refer to each other.
-//!
-//! A page holds the contents of outputs as far as there is room, and nothing that looks like a secret. Text of outputs is
-//! data: no markup is made of it.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::ffi::OsStr;
-use std::fs;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 use super::{PageLimits, PageScope, PageShape, TaskScope};
 use ce_evaluate::{Absence, CallFailure, Evaluation, Outcome};
-use ce_exchange::{Attestations, Attested, Attester, Secrets};
-use ce_files::manifest::{EntryKind, Manifest};
+use ce_exchange::{Attestations, Attested, Attester};
 use ce_history::{History, InputTexts, Past, Subject, TakenOver};
 use ce_model::digest::Digest;
-use ce_model::file_format::FileFormat;
 use ce_model::plan::{CallId, Source};
 use ce_model::shared_text::SharedText;
 use ce_storage::records::{CallRecord, JobRecord, Origin};
@@ -612,149 +603,5 @@ impl PageValue {
     /// A value that is not there, whose contents are not known.
     pub(super) const fn unknown(name: String, file: Option<String>) -> Self {
         Self { name, file, sha1: String::new(), size: 0, from: None, role: None, number: 0 }
-    }
-}
-
-/// The contents of an output.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OutputContents {
-    pub format: FileFormat,
-    /// The size in bytes.
-    pub size: u64,
-    /// The contents, or why they are not on the page.
-    pub held: Result<Vec<u8>, NotHeld>,
-}
-
-impl OutputContents {
-    /// The contents of an output with this name that a clone of a results repository would fetch.
-    pub(super) fn away(name: &str, digest: &Digest) -> Self {
-        let (format, size) = (FileFormat::detect(name, b""), digest.total());
-        Self { format, size, held: Err(NotHeld::Away) }
-    }
-}
-
-/// A file in a directory that is an output.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PageMember {
-    /// Its path in the directory.
-    pub path: String,
-    /// Its size in bytes.
-    pub size: u64,
-    /// Its contents, if they are a picture or the first table of the directory, and have room on the page.
-    pub shown: Option<OutputContents>,
-    /// The path of its copy, relative to the page, if there is one.
-    pub beside: Option<String>,
-}
-
-/// The reason why contents are not on a page.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NotHeld {
-    /// They are not in the storage.
-    Absent,
-    /// They are not in the storage, which is a clone of a results repository that can fetch them.
-    Away,
-    /// They are a directory.
-    Directory,
-    /// They have no room.
-    TooLarge,
-    /// They seem to hold a secret of this kind.
-    Secret(String),
-}
-
-/// The room for contents on a page, and the secrets that must not be there.
-#[derive(Debug)]
-pub(super) struct ContentsRoom {
-    left: u64,
-    secrets: Secrets,
-}
-
-impl ContentsRoom {
-    /// Room for this number of bytes.
-    pub(super) fn new(bytes: u64) -> Self {
-        Self { left: bytes, secrets: Secrets::of_environment() }
-    }
-
-    /// Reads the contents of an output with this name, if there is room for them.
-    pub(super) fn contents(
-        &mut self,
-        name: &str,
-        digest: Digest,
-        read: impl FnOnce() -> Option<Vec<u8>>,
-    ) -> OutputContents {
-        let (size, format) = (digest.total(), FileFormat::detect(name, b""));
-        let not_held = |why| OutputContents { format, size, held: Err(why) };
-        if digest.is_directory() {
-            return not_held(NotHeld::Directory);
-        }
-        if size > self.left {
-            return not_held(NotHeld::TooLarge);
-        }
-        let Some(contents) = read() else { return not_held(NotHeld::Absent) };
-        if let Some(what) = self.secrets.find(&contents) {
-            return not_held(NotHeld::Secret(what));
-        }
-        self.left -= size;
-        OutputContents { format: FileFormat::detect(name, &contents), size, held: Ok(contents) }
-    }
-
-    /// Lists the files of a directory with this manifest, at a path. Pictures are read, and the first table, as far as there is room.
-    pub(super) fn members(&mut self, dir: &Path, manifest: &Manifest) -> Vec<PageMember> {
-        let (mut members, mut has_table) = (Vec::new(), false);
-        for entry in manifest.entries() {
-            let EntryKind::File { contents: digest, .. } = &entry.kind else { continue };
-            let path = String::from_utf8_lossy(&entry.path).into_owned();
-            let may_be_shown =
-                FileFormat::may_be_picture(&path) || !has_table && FileFormat::may_be_table(&path);
-            let shown = may_be_shown.then(|| {
-                let left = self.left;
-                let read = || read_member(&dir.join(OsStr::from_bytes(&entry.path)), digest);
-                let contents = self.contents(&path, *digest, read);
-                let is_shown = contents.held.is_ok()
-                    && match contents.format {
-                        FileFormat::Picture(_) => true,
-                        FileFormat::Table(_) => !std::mem::replace(&mut has_table, true),
-                        _ => false,
-                    };
-                if !is_shown {
-                    self.left = left;
-                }
-                is_shown.then_some(contents)
-            });
-            members.push(PageMember {
-                path,
-                size: digest.size,
-                shown: shown.flatten(),
-                beside: None,
-            });
-        }
-        members
-    }
-}
-
-/// Reads a file of a directory if it has these contents.
-pub(super) fn read_member(path: &Path, digest: &Digest) -> Option<Vec<u8>> {
-    let metadata = path.symlink_metadata().ok()?;
-    let contents = (metadata.is_file() && metadata.len() == digest.size).then(|| fs::read(path));
-    contents?.ok().filter(|contents| Digest::hash_bytes(contents) == *digest)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn embedded_contents_take_room_and_secrets_are_not_embedded() {
-        let mut room = ContentsRoom::new(60);
-        let mut held = |text: &str| {
-            let contents = text.as_bytes().to_vec();
-            room.contents("text", Digest::hash_bytes(&contents), || Some(contents)).held
-        };
-        let token = format!("a ghp_{} b", "x".repeat(36));
-        assert_eq!(held(&token), Err(NotHeld::Secret("a token of GitHub".to_owned())));
-        assert_eq!(held(&"x".repeat(61)), Err(NotHeld::TooLarge));
-        assert_eq!(held(&"x".repeat(60)), Ok(vec![b'x'; 60]));
-        assert_eq!(held("x"), Err(NotHeld::TooLarge));
-        let absent = ContentsRoom::new(9).contents("text", Digest::hash_bytes(b"x"), || None);
-        assert_eq!((absent.held, absent.size), (Err(NotHeld::Absent), 1));
     }
 }

@@ -4,6 +4,7 @@
 //! The data say how many there are. They are a function of the storage and the task: equal ones give equal pages.
 
 mod calls;
+mod contents;
 mod graph;
 mod introduction;
 mod measurements;
@@ -16,11 +17,10 @@ use std::path::{Path, PathBuf};
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
-use self::calls::{ContentsRoom, PageIndex, role_in};
-pub use self::calls::{
-    NotHeld, OutputContents, PageCall, PageCallState, PageInput, PageLog, PageMember, PageValue,
-    ValueOrigin,
-};
+pub use self::calls::{PageCall, PageCallState, PageInput, PageLog, PageValue, ValueOrigin};
+use self::calls::{PageIndex, role_in};
+use self::contents::ContentsRoom;
+pub use self::contents::{CopyBeside, NotHeld, OutputContents, PageMember};
 pub use self::graph::{ResultArrow, ResultGraph, ResultShape, ResultShapeKind};
 pub use self::introduction::{GivenInput, GivenValue, PageStudy};
 pub use self::measurements::{
@@ -329,25 +329,15 @@ pub struct PageOutput {
     pub is_table: bool,
     #[serde(skip)]
     pub contents: Option<OutputContents>,
-    /// The files in it, if it is a directory that is here.
+    /// The files and links in it, if it is a directory that is here.
     #[serde(skip)]
     pub members: Vec<PageMember>,
     /// The place of a file or directory with them.
     #[serde(skip)]
     pub source: Option<PathBuf>,
-    /// The copy beside the page, if there is one.
+    /// The copy of a file beside the page, if there is one.
     #[serde(skip)]
     pub beside: Option<CopyBeside>,
-}
-
-/// The copy of an output beside a page. Paths are relative to the page.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CopyBeside {
-    pub path: String,
-    /// The name under which a browser saves it; `None` of a directory.
-    pub saved_as: Option<String>,
-    /// The page that shows it, of a picture that is not to be opened itself.
-    pub shown_on: Option<String>,
 }
 
 /// The outputs of a page: of the task, of the requested results, or of all jobs of the storage, the newest

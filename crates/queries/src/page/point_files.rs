@@ -11,7 +11,8 @@ use ce_model::sweep::CellValue;
 use ce_storage::records::CallRecord;
 use ce_storage::{Record, Storage};
 
-use super::calls::{ContentsRoom, PageIndex, read_member};
+use super::calls::PageIndex;
+use super::contents::{ContentsRoom, read_member};
 use super::{OutputContents, PageTable};
 use crate::frame::{ColumnRole, Frame, FrameColumn};
 
@@ -50,9 +51,9 @@ impl PageTable {
             let Record::Call(record) = subject.record else { continue };
             for at in &files {
                 let CellValue::Text(cell) = &row.cells[*at] else { continue };
-                let Some(number) = output_of(record, cell) else { continue };
-                let (digest, file) = (record.outputs[number].digest, subject.entry.file(number));
                 let column = &self.frame.columns[*at];
+                let Some(number) = output_of(record, column, cell) else { continue };
+                let (digest, file) = (record.outputs[number].digest, subject.entry.file(number));
                 let path = storage.path(&file);
                 let format = format_of(column, &path, &digest);
                 if let Some(FileFormat::Picture(_)) = format {
@@ -81,15 +82,23 @@ impl PageTable {
     }
 }
 
-/// The number of the output whose hash a cell is, or whose text, if that is a picture.
-fn output_of(record: &CallRecord, cell: &str) -> Option<usize> {
+/// The number of the output whose hash a cell of a column is, or whose text, if that is a picture. The column's own output comes first: an output may be
+/// the checksum of another one. Where the column is of several calls, its number is none of this call's.
+fn output_of(record: &CallRecord, column: &FrameColumn, cell: &str) -> Option<usize> {
+    let texts = [cell.to_owned(), format!("{cell}\n")];
+    let texts = texts.map(|text| Digest::hash_bytes(text.as_bytes()));
     let is_picture = matches!(FileFormat::detect("", cell.as_bytes()), FileFormat::Picture(_));
-    let texts = is_picture.then(|| [cell.to_owned(), format!("{cell}\n")]);
-    let digests = texts.map(|texts| texts.map(|text| Digest::hash_bytes(text.as_bytes())));
-    record.outputs.iter().position(|output| match &digests {
-        Some(digests) => digests.contains(&output.digest),
-        None => output.digest.sha1.full() == *cell,
-    })
+    let own = column.output.map(usize::from).into_iter();
+    for number in own.chain(0..record.outputs.len()) {
+        let Some(output) = record.outputs.get(number) else { continue };
+        if texts.contains(&output.digest) {
+            return is_picture.then_some(number);
+        }
+        if output.digest.sha1.full() == cell {
+            return Some(number);
+        }
+    }
+    None
 }
 
 /// The names of points that are not the same everywhere.

@@ -7,13 +7,14 @@
 //! No file of a result is opened by a browser as a document: what could hold scripts lies there as a text, and an SVG is shown as a picture on a
 //! page of its own.
 
-use std::ffi::{OsStr, OsString};
+use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process;
 
 use ce_evaluate::session::WriteError;
+use ce_exchange::Secrets;
 use ce_files::beneath::ForeignEntry;
 use ce_files::directory_writer::DirectoryWriter;
 use ce_files::umask;
@@ -21,7 +22,7 @@ use ce_git::link_out_of_repository;
 use ce_model::digest::Digest;
 use ce_model::exit::Explain;
 use ce_model::file_format::is_executed;
-use ce_model::name::file_name;
+use ce_model::name::{file_name, file_name_of_bytes};
 use ce_queries::page::{CopyBeside, FileFormat, NotHeld, PageOutput};
 use maud::{DOCTYPE, html};
 use rustix::fs::FileType;
@@ -99,14 +100,6 @@ pub enum PageError {
     Write(#[from] WriteError),
 }
 
-/// A copy that was not moved to its place yet.
-struct NewEntry {
-    /// The place.
-    path: String,
-    /// The name of the copied file in the storage.
-    source: PathBuf,
-}
-
 impl PageDirectory {
     /// Makes the directory of a page, or opens it. It must be empty, or have a page; with `force`, any file may be in the page's place.
     ///
@@ -172,8 +165,8 @@ impl PageDirectory {
         written.map_err(|error| self.not_written(LIST, error))
     }
 
-    /// Copies outputs that have no room on a page into the directory, and notes where they are. Files that the last page
-    /// has made and this one has not are removed.
+    /// Copies outputs that have no room on a page into the directory, and notes where they are. What seems to hold a secret is left out.
+    /// Files that the last page has made and this one has not are removed.
     ///
     /// # Errors
     ///
@@ -187,61 +180,103 @@ impl PageDirectory {
         Ok(())
     }
 
-    /// Copies outputs aside.
+    /// Copies outputs aside. Returns the files and directories that are there.
     fn copy_outputs(
         &self,
         aside: &str,
         outputs: &mut [PageOutput],
-    ) -> Result<Vec<NewEntry>, PageError> {
-        let mut new: Vec<NewEntry> = Vec::new();
+    ) -> Result<BTreeMap<String, PathBuf>, PageError> {
+        let secrets = Secrets::of_environment();
+        let mut made: BTreeMap<String, PathBuf> = BTreeMap::new();
+        let mut copy = |from: &Path, to: &str, name: &str| {
+            let copied = self.copy_file(aside, from, to, name, &secrets)?;
+            let page = copied.as_ref().ok().and_then(|copy| copy.shown_on.as_deref());
+            for path in [copied.as_ref().ok().map(|copy| &*copy.path), page].into_iter().flatten() {
+                made.insert(path.split('/').take(2).collect::<Vec<_>>().join("/"), from.to_owned());
+            }
+            Ok::<_, PageError>(copied)
+        };
+        let mut names: HashSet<String> = HashSet::new();
         for output in outputs {
-            let held = output.contents.as_ref().map(|contents| &contents.held);
-            let is_directory = match held {
-                Some(Err(NotHeld::TooLarge)) => false,
-                Some(Err(NotHeld::Directory)) => true,
-                _ => continue,
+            let (Some(source), Some(contents)) = (&output.source, &mut output.contents) else {
+                continue;
             };
-            let Some(source) = output.source.clone() else { continue };
             let own = output.output.trim_end_matches('/');
             // Outputs of several results may have one name.
-            let mut names =
-                (1..).map(|turn| copy_name(&output.value.name, turn, own)).map(|name| {
-                    let file = if is_directory { name.clone() } else { inert(&name, &source) };
-                    (name, format!("{FILES}/{file}"))
-                });
-            let free = names.find(|(_, path)| !new.iter().any(|it| it.path == *path));
-            let Some((name, path)) = free else { continue };
-            let copied =
-                self.writer.copy_named(&source, &format!("{aside}/{path}"), &|name, path| {
-                    inert_member(name, path)
-                });
-            copied.map_err(|error| self.not_written(&path, error))?;
-            let mut beside = CopyBeside { path: path.clone(), saved_as: None, shown_on: None };
-            new.push(NewEntry { path, source: source.clone() });
-            let dir = source.clone();
-            if !is_directory {
-                beside.saved_as = Some(output.outer_name.clone().unwrap_or_else(|| file_name(own)));
-                if let Some(page) = picture_page(own, &source) {
-                    let path = format!("{PICTURES}/{name}.html");
-                    let written = self.writer.write(&format!("{aside}/{path}"), page);
-                    written.map_err(|error| self.not_written(&path, error))?;
-                    new.push(NewEntry { path: path.clone(), source });
-                    beside.shown_on = Some(path);
+            let free = (1..).map(|turn| copy_name(&output.value.name, turn, own));
+            let Some(name) = { free }.find(|name| !names.contains(name)) else { continue };
+            match contents.held {
+                Err(NotHeld::TooLarge) => {
+                    let saved_as = output.outer_name.clone().unwrap_or_else(|| file_name(own));
+                    match copy(source, &name, &saved_as)? {
+                        Ok(copied) => output.beside = Some(copied),
+                        Err(why) => contents.held = Err(why),
+                    }
                 }
+                Err(NotHeld::Directory) => {
+                    let mut taken = HashSet::new();
+                    for member in output.members.iter_mut().filter(|it| it.target.is_none()) {
+                        if matches!(&member.contents, Some(it) if matches!(it.held, Err(NotHeld::Secret(_))))
+                        {
+                            continue;
+                        }
+                        let from = member.source(source);
+                        let mut to = copied_path(&member.path);
+                        while !taken.insert(inert(&to, &from)) {
+                            to.push_str(".txt");
+                        }
+                        let saved_as =
+                            member.path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+                        let saved_as = String::from_utf8_lossy(saved_as);
+                        match copy(&from, &format!("{name}/{to}"), &saved_as)? {
+                            Ok(copied) => member.beside = Some(copied),
+                            Err(why) => member.leave_out(why),
+                        }
+                    }
+                }
+                _ => continue,
             }
-            for member in &mut output.members {
-                member.beside = Some(format!("{}/{}", beside.path, inert_path(&member.path, &dir)));
-            }
-            output.beside = Some(beside);
+            names.insert(name);
         }
-        Ok(new)
+        Ok(made)
+    }
+
+    /// Copies a file aside, with a page that shows it if it is a picture that is not to be opened itself. Returns what is there, or why it is left out.
+    fn copy_file(
+        &self,
+        aside: &str,
+        from: &Path,
+        name: &str,
+        saved_as: &str,
+        secrets: &Secrets,
+    ) -> Result<Result<CopyBeside, NotHeld>, PageError> {
+        let read = |error| WriteError { path: from.display().to_string(), source: error };
+        let Ok(file) = File::open(from) else { return Ok(Err(NotHeld::Absent)) };
+        if let Some(what) = secrets.find_in_file(file).map_err(read)? {
+            return Ok(Err(NotHeld::Secret(what)));
+        }
+        let path = format!("{FILES}/{}", inert(name, from));
+        let copied = self.writer.copy(from, &format!("{aside}/{path}"));
+        copied.map_err(|error| self.not_written(&path, error))?;
+        let shown_on = picture_page(saved_as, from)
+            .map(|page| {
+                let path = format!("{PICTURES}/{name}.html");
+                let written = self.writer.write(&format!("{aside}/{path}"), page);
+                written.map_err(|error| self.not_written(&path, error)).map(|()| path)
+            })
+            .transpose()?;
+        Ok(Ok(CopyBeside { path, saved_as: saved_as.to_owned(), shown_on }))
     }
 
     /// Moves the files that were made aside to their places, and returns the files that are there now.
-    fn publish(&self, aside: &str, new: Vec<NewEntry>) -> Result<Vec<MadeEntry>, PageError> {
+    fn publish(
+        &self,
+        aside: &str,
+        new: BTreeMap<String, PathBuf>,
+    ) -> Result<Vec<MadeEntry>, PageError> {
         let mut made: Vec<MadeEntry> = Vec::with_capacity(new.len());
         let mut moved: Vec<(String, bool)> = Vec::new();
-        for NewEntry { path, source } in new {
+        for (path, source) in new {
             let Some(contents) = self.writer.digest(&format!("{aside}/{path}")) else {
                 return Err(PageError::Damaged(source.display().to_string()));
             };
@@ -338,32 +373,18 @@ fn copy_name(number: &str, turn: usize, output: &str) -> String {
 fn inert(name: &str, source: &Path) -> String {
     let mut beginning = Vec::new();
     let read = File::open(source).and_then(|file| file.take(BEGINNING).read_to_end(&mut beginning));
-    if read.is_err() || is_executed(name, &beginning) {
+    let last = name.rsplit('/').next().unwrap_or_default();
+    if read.is_err() || is_executed(last, &beginning) {
         format!("{name}.txt")
     } else {
         name.to_owned()
     }
 }
 
-/// The same of a file in a directory. Its name may be any bytes. Hidden files, such as `.htaccess`, could be settings of a server.
-fn inert_member(name: &OsStr, source: &Path) -> OsString {
-    let shown = name.to_string_lossy();
-    let hidden = shown.starts_with('.').then(|| OsString::from(file_name(&shown)));
-    let mut inert_name = hidden.unwrap_or_else(|| name.to_owned());
-    if inert(&shown, source) != shown {
-        inert_name.push(".txt");
-    }
-    while inert_name != name && source.with_file_name(&inert_name).symlink_metadata().is_ok() {
-        inert_name.push(".txt");
-    }
-    inert_name
-}
-
-/// The path that a file in a directory has in its copy.
-fn inert_path(path: &str, dir: &Path) -> String {
-    let source = dir.join(path);
-    let name = source.file_name().map(|name| inert_member(name, &source)).unwrap_or_default();
-    Path::new(path).with_file_name(name).to_string_lossy().into_owned()
+/// The path of the copy of a file in a directory. Hidden files, such as `.htaccess`, could be settings of a server.
+fn copied_path(path: &[u8]) -> String {
+    let names: Vec<String> = path.split(|byte| *byte == b'/').map(file_name_of_bytes).collect();
+    names.join("/")
 }
 
 /// A page that shows a file as a picture, if it is an SVG. Nothing in it is executed then.
@@ -404,6 +425,7 @@ mod tests {
             assert_eq!(copy_name("00", 1, output), name);
         }
         assert_eq!(copy_name("00", 2, "sum"), "00-2-sum");
+        assert_eq!(copied_path(b".git/x\xe9\\y/.a b"), "%2Egit/x%E9%5Cy/%2Ea b");
     }
 
     #[test]

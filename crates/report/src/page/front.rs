@@ -15,6 +15,7 @@ use ce_git::LastChange;
 use ce_model::humanize::{counted, duration, size};
 use ce_model::name::{encoded, file_name};
 use ce_model::statistics::Measurements;
+use ce_model::sweep::{CellValue, read_cells};
 use ce_queries::frame::{FrameRow, RowStatus};
 use ce_queries::page::{
     CopyBeside, FileFormat, GivenInput, GivenValue, NotHeld, OutputContents, PageCall,
@@ -253,7 +254,9 @@ fn result(output: &PageOutput) -> Markup {
         Err(NotHeld::Directory) if !output.members.is_empty() => {
             return directory(output, contents.size);
         }
-        Err(_) if output.beside.is_some() => return html! { p { (kind(contents)) } },
+        Err(_) if output.beside.is_some() => {
+            return html! { p { "A file of " (size(contents.size)) ", beside this page." } };
+        }
         Err(why) => return html! { p.absent { (not_held(why, contents.size)) } },
     };
     let shown = String::from_utf8_lossy(bytes);
@@ -261,7 +264,7 @@ fn result(output: &PageOutput) -> Markup {
         FileFormat::Picture(_) => html! {
             img alt=(text(&format!("{}, a picture", name(output)))) src=(address(contents, bytes));
         },
-        FileFormat::Table(separator) => rows(&shown, separator),
+        FileFormat::Table(_) => rows(bytes),
         FileFormat::Markdown => html! { div.markdown { (markdown(&shown)) } },
         FileFormat::Json | FileFormat::JsonLines | FileFormat::Text => {
             let end = (0..=TEXT.min(shown.len())).rev().find(|at| shown.is_char_boundary(*at));
@@ -278,39 +281,45 @@ fn result(output: &PageOutput) -> Markup {
 /// The files of a directory: pictures in a grid, the first table, and a list of all.
 fn directory(output: &PageOutput, bytes: u64) -> Markup {
     let members = &output.members;
-    let held = |member: &PageMember| member.shown.clone().filter(|it| it.held.is_ok());
-    let shown: Vec<(&str, OutputContents)> =
-        members.iter().filter_map(|it| Some((&*it.path, held(it)?))).collect();
-    let (pictures, tables): (Vec<_>, Vec<_>) =
-        shown.iter().partition(|(_, it)| matches!(it.format, FileFormat::Picture(_)));
-    let unshown = members.iter().filter(|it| it.shown.is_none());
-    let unshown = unshown.filter(|it| FileFormat::may_be_picture(&it.path)).count();
+    let is_picture = |it: &OutputContents| matches!(it.format, FileFormat::Picture(_));
+    let shown = members.iter().filter_map(|it| Some((it.shown(), it.contents.as_ref()?)));
+    let shown: Vec<(String, &OutputContents)> = shown.collect();
+    let pictures = shown.iter().filter(|(_, it)| is_picture(it));
+    let tables = shown.iter().filter(|(_, it)| !is_picture(it));
+    let too_large = shown.iter().filter(|(_, it)| it.held == Err(NotHeld::TooLarge)).count();
     html! {
-        p { "A directory with " (counted(members.len(), "file")) " of " (size(bytes)) @if output.beside.is_some() { ", beside this page" } "." }
-        (gallery(pictures.iter().map(|(path, contents)| (*path, contents))))
-        @if unshown > 0 { p.hint { (counted(unshown, "picture")) " without room on this page: see the list." } }
-        @for (path, contents) in &tables {
-            @if let (FileFormat::Table(separator), Ok(bytes)) = (contents.format, &contents.held) {
+        p { "A directory with " (counted(members.len(), "file")) " of " (size(bytes)) "." }
+        (gallery(pictures.map(|(path, contents)| (&**path, *contents))))
+        @if too_large > 0 { p.hint { (counted(too_large, "picture")) " without room on this page: see the list." } }
+        @for (path, contents) in tables {
+            @if let Ok(bytes) = &contents.held {
                 p { (text(path)) ":" }
-                (rows(&String::from_utf8_lossy(bytes), separator))
+                (rows(bytes))
             }
         }
-        details open[members.len() <= ROWS && pictures.is_empty()] {
+        details open[members.len() <= ROWS && !shown.iter().any(|(_, it)| is_picture(it))] {
             summary { "All files" }
-            ul.files { @for member in members.iter().take(MEMBERS) { li {
-                @if let Some(path) = &member.beside { a href=(encoded(path)) { (text(&member.path)) } } @else { (text(&member.path)) }
-                " (" (size(member.size)) ")"
-            } } }
+            ul.files { @for member in members.iter().take(MEMBERS) { li { (member_line(member)) } } }
             @if members.len() > MEMBERS { p.hint { "The first " (MEMBERS) " of " (counted(members.len(), "file")) "." } }
         }
     }
 }
 
-/// Describes the file or directory beside the page.
-fn kind(contents: &OutputContents) -> String {
-    let what =
-        if contents.held == Err(NotHeld::Directory) { "A directory with files" } else { "A file" };
-    format!("{what} of {}, beside this page.", size(contents.size))
+/// A file of a directory in a list, with links to its copy.
+fn member_line(member: &PageMember) -> Markup {
+    let path = member.shown();
+    let why = member.contents.as_ref().and_then(|it| it.held.as_ref().err());
+    html! {
+        @if let Some(CopyBeside { path: copy, saved_as, shown_on }) = &member.beside {
+            @let is_renamed = !copy.ends_with(&format!("/{saved_as}"));
+            a href=(encoded(copy)) download=[is_renamed.then_some(saved_as)] { (text(&path)) }
+            @if let Some(page) = shown_on { ", " a href=(encoded(page)) { "shown" } }
+        } @else { (text(&path)) }
+        @if let Some(target) = &member.target { " → " (text(&String::from_utf8_lossy(target))) }
+        @else if let Some(NotHeld::Secret(what)) = why { " (left out: it seems to hold " (text(what)) ")" }
+        @else if why == Some(&NotHeld::Absent) { " (not in the storage)" }
+        @else { " (" (size(member.size)) ")" }
+    }
 }
 
 fn not_held(why: &NotHeld, bytes: u64) -> String {
@@ -321,34 +330,31 @@ fn not_held(why: &NotHeld, bytes: u64) -> String {
              them."
                 .to_owned()
         }
+        NotHeld::Directory if bytes == 0 => "An empty directory.".to_owned(),
         NotHeld::Directory => format!("A directory with files of {}.", size(bytes)),
         NotHeld::TooLarge => format!("A file of {}, which has no room on this page.", size(bytes)),
         NotHeld::Secret(what) => format!("It is left out: it seems to hold {what}."),
     }
 }
 
-/// Lines of a file as a table.
-fn rows(text_of_file: &str, separator: char) -> Markup {
-    let mut lines = text_of_file.lines();
-    let names: Vec<&str> = lines.next().unwrap_or_default().split(separator).collect();
-    let all = lines.clone().count();
-    let rows: Vec<Vec<&str>> =
-        lines.take(ROWS).map(|line| line.split(separator).collect()).collect();
-    let is_number: Vec<bool> = (0..names.len())
-        .map(|at| {
-            rows.iter().all(|row| row.get(at).is_some_and(|cell| cell.parse::<f64>().is_ok()))
-        })
-        .collect();
+/// A table: TSV or CSV.
+fn rows(contents: &[u8]) -> Markup {
+    let table = read_cells(contents).unwrap_or_default();
+    let is_number = |at: usize| {
+        let mut cells = table.rows.iter().map(|row| &row[at]);
+        cells.all(|cell| !matches!(cell, CellValue::Text(_)))
+    };
+    let is_number: Vec<bool> = (0..table.names.len()).map(is_number).collect();
     html! {
         div.scroll { table {
-            thead { tr { @for (name, is_number) in names.iter().zip(&is_number) {
+            thead { tr { @for (name, is_number) in table.names.iter().zip(&is_number) {
                 th.number[*is_number] scope="col" { (text(name)) }
             } } }
-            tbody { @for row in &rows { tr { @for (cell, is_number) in row.iter().zip(&is_number) {
-                td.number[*is_number] { (text(cell)) }
+            tbody { @for row in table.rows.iter().take(ROWS) { tr { @for (cell, is_number) in row.iter().zip(&is_number) {
+                td.number[*is_number] { (text(cell.text())) }
             } } } }
         } }
-        @if all > ROWS { p.hint { "The first " (ROWS) " of " (counted(all, "row")) "." } }
+        @if table.rows.len() > ROWS { p.hint { "The first " (ROWS) " of " (counted(table.rows.len(), "row")) "." } }
     }
 }
 
@@ -403,8 +409,7 @@ fn caption(output: &PageOutput) -> Markup {
         }
         @if let Some(CopyBeside { path, saved_as, shown_on }) = &output.beside {
             @if let Some(page) = shown_on { a href=(encoded(page)) { "Show it" } ", or save " }
-            @if saved_as.is_some() { a href=(encoded(path)) download=[saved_as.as_deref()] { (text(path)) } }
-            @else { "Its files are in " (text(path)) "/." }
+            a href=(encoded(path)) download=(saved_as) { (text(path)) }
         }
         @if let Some((contents, bytes)) = output.contents.as_ref().and_then(|it| Some((it, it.held.as_ref().ok()?))) {
             @let file = saved_name(output, contents.format);
