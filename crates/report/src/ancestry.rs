@@ -16,7 +16,9 @@ use ce_history::{
 use ce_model::digest::{Digest, ObjectId};
 use ce_model::humanize::{self, counted};
 use ce_model::resources::LimitedAttempt;
-use ce_storage::records::{CallRecord, Execution, JobRecord, Origin, Provenance, TableRecord};
+use ce_storage::records::{
+    CallRecord, Execution, JobRecord, JobRevision, Origin, Provenance, TableRecord,
+};
 use ce_storage::{Defect, LogTail, Record, RevocationRecord, Storage};
 
 /// The greatest number of tables that are named.
@@ -266,6 +268,10 @@ impl Ancestry<'_> {
         let more = job.inputs.len() - shown;
         if more > 0 {
             field(out, "", &format!("and {}: --all prints them", counted(more, "more input")))?;
+        }
+        for JobRevision { repository, revision, commit } in &job.revisions {
+            let revision = harmless(revision);
+            field(out, "revision", &format!("{revision} in {repository}: {}", commit.full()))?;
         }
         stamp(job.recorded.as_ref(), out)
     }

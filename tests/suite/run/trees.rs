@@ -102,6 +102,9 @@ fn a_revision_is_any_expression_and_a_job_counts_while_it_names_the_same_commit(
     assert_eq!(job["format"], 4);
     let revision = json!([{"repository": "lib", "revision": "v1", "commit": v1}]);
     assert_eq!(job["revisions"], revision);
+    let name = record.replace("/record/", "/00/").replace(".json", "");
+    let shown = lab.run("ce", &["show", &format!("../storage/{name}")]).exit(0);
+    shown.shows(&format!("revision     v1 in lib: {v1}"));
     assert_eq!(output(&lab, &["-prev=v1"]), expected);
     assert_eq!(lab.called(), [""; 0]);
     lab.run("ce", &["verify", "../storage"]).exit(0);

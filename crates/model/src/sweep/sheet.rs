@@ -110,7 +110,7 @@ pub fn read_levels(name: &str, contents: &[u8]) -> Result<SweepPoints, Vec<Sheet
         Err(faults) => {
             for (line, fault) in faults.into_iter().take(MAX_PROBLEMS + 1) {
                 let is_empty = fault == TextError::EmptyLine;
-                let fault = if is_empty { SheetFault::EmptyLine } else { SheetFault::NotText };
+                let fault = if is_empty { SheetFault::EmptyLevel } else { SheetFault::NotText };
                 reader.problem(line, None, fault);
             }
         }
@@ -437,6 +437,10 @@ pub enum SheetFault {
     #[error("the line is empty")]
     #[hint("remove it; in CSV, \"\" is an empty value")]
     EmptyLine,
+    /// A line of a list of levels is empty.
+    #[error("the line is empty")]
+    #[hint("remove it; a line '' is the empty text")]
+    EmptyLevel,
     /// A column has no name.
     #[error("the name of column {0} is empty")]
     #[hint("name it, or remove the separator")]

@@ -421,7 +421,7 @@ fn choices_of_an_input_are_levels_and_its_first_one_is_its_default() {
     let task = || TestTask::base().file("choices/x", "1\n\n2\n");
     task().tells(
         "choices/x:2: the line is empty\n\
-         try: remove it; in CSV, \"\" is an empty value",
+         try: remove it; a line '' is the empty text",
     );
     TestTask::base().file("choices/x", "1\n").tells(
         "choices/x: there are fewer than two choices\n\

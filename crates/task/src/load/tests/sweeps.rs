@@ -26,7 +26,7 @@ fn levels_are_lines_that_differ() {
             (
                 "1\n\n2\n",
                 "workflow/factors/00-a:2: the line is empty\n\
-                 try: remove it; in CSV, \"\" is an empty value",
+                 try: remove it; a line '' is the empty text",
             ),
             (
                 "1\n2\n1\n",
