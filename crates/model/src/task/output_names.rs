@@ -9,8 +9,7 @@ use crate::sweep::DIRECTORY;
 /// The suffixes of a table: it leaves as rows of JSON and as a sheet.
 const TABLE_SUFFIXES: [&str; 2] = [".ndjson", ".csv"];
 
-/// The name of an output of a task for people and other programs. The same value has it wherever it stands among the outputs,
-/// unless several definitions are of it.
+/// The name of an output of a task for people and other programs. The same value has it wherever it stands among the outputs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct OutputName {
     /// The name of its file or directory, one component of a path; of a table without a suffix.
@@ -58,10 +57,7 @@ impl Task {
         let mut named: Vec<(PassedOutput<'_>, OutputName)> = Vec::new();
         for number in self.workflow[root].numbers() {
             let passed = self.passed_output(root, number);
-            let is_same = |(other, _): &&(PassedOutput<'_>, OutputName)| {
-                (other.origin, other.number) == (passed.origin, passed.number)
-            };
-            let name = self.output_name(&passed, named.iter().filter(is_same).count());
+            let name = self.output_name(&passed);
             let files = name.files();
             for (other, (_, known)) in named.iter().enumerate().filter(|(_, (other, _))| {
                 (other.origin, other.number) != (passed.origin, passed.number)
@@ -88,7 +84,7 @@ impl Task {
             if let Some(names) = self.definitions.get(&passed.origin) {
                 let is_one_of_several =
                     self.workflow[passed.origin].width() > 1 || self.is_part(passed.origin);
-                passed.definition = Some((names, is_one_of_several));
+                passed.definition = names.first().map(|name| (&**name, is_one_of_several));
             }
             let Some((input, number)) = passing_input(&self.workflow, passed.origin, passed.number)
             else {
@@ -111,23 +107,19 @@ impl Task {
             })
     }
 
-    /// The name of an output that has stood this number of times among the outputs before it: several definitions may be of one value.
-    fn output_name(&self, passed: &PassedOutput<'_>, before: usize) -> OutputName {
+    fn output_name(&self, passed: &PassedOutput<'_>) -> OutputName {
         let node = &self.workflow[passed.origin];
         let is_table = matches!(node, Node::Sweep { .. }) && passed.number != DIRECTORY;
         let own = self.own_name(node, passed);
         let plain = own.strip_suffix('/').unwrap_or(&own);
-        let definition = passed.definition.and_then(|(names, is_one_of_several)| {
-            Some((names.get(before).or(names.first())?, is_one_of_several))
-        });
-        let name = match definition {
+        let name = match passed.definition {
             None => plain.to_owned(),
             Some((definition, true)) => format!("{definition}-{plain}"),
             // A table has suffixes of its own, and an input may be called like the definition.
             Some((definition, false))
                 if is_table || is_directory(&own) && suffix(plain).is_empty() =>
             {
-                definition.to_string()
+                definition.to_owned()
             }
             Some((definition, false)) => format!("{definition}{}", suffix(plain)),
         };
@@ -165,6 +157,6 @@ struct PassedOutput<'a> {
     number: u8,
     /// The label of its place among the outputs.
     label: Option<&'a str>,
-    /// The names of the innermost definition that passes it up, and whether that passes up others, too.
-    definition: Option<(&'a [Box<str>], bool)>,
+    /// The innermost definition that passes it up, and whether that passes up others, too.
+    definition: Option<(&'a str, bool)>,
 }

@@ -84,8 +84,3 @@ fn an_output_has_the_name_that_the_workflow_defines_or_declares() {
         assert_eq!(names(text), expected, "{text}");
     }
 }
-
-#[test]
-fn each_definition_of_one_value_names_it_once() {
-    assert_eq!(names("a = (add '1' '2')\nb = (add '1' '2')\nALL(a b a)\n"), "a b a");
-}
