@@ -168,14 +168,21 @@ fn a_call_whose_worker_was_ended_for_its_memory_gets_a_worker_with_more() {
     let Some(cluster) = Cluster::shared() else { return };
     let lab = one_call(MEET).file("resources", "call memory 16M..64M\n").commit_again();
     fs::create_dir(lab.path("bin")).unwrap();
+    // Slurm may show a job as running when its worker is dead.
+    let ended = lab.path("bin/ended");
     lab.program(
         "squeue",
-        "/usr/bin/squeue \"$@\" | sed -E 's/[|](FAILED|CANCELLED|NODE_FAIL)[|]/|OUT_OF_MEMORY|/'",
+        &format!(
+            "job=$(cat {} 2>/dev/null); /usr/bin/squeue \"$@\" | sed -E \"/^${{job:-none}}[|]/s/[|][A-Z_]+[|]/|OUT_OF_MEMORY|/\"",
+            ended.display()
+        ),
     );
     let (mut run, fifo, never) = lab.holding_on(cluster);
     let path = std::env::var("PATH").unwrap();
     let run = Running::start(run.env("PATH", format!("{}:{path}", lab.path("bin").display())));
     assert_eq!(fifo.line(), "here");
+    let jobs = cluster.jobs_in(&lab.path("storage"));
+    fs::write(ended, jobs[0].split(' ').next().unwrap()).unwrap();
     lab.kill_worker();
     drop(never);
     let ran = Ran::new(&lab, run.output()).exit(0).called(vec!["call"; 2]);
