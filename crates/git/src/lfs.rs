@@ -246,6 +246,22 @@ fn places(dir: &Path, listed: &[u8]) -> [Option<PathBuf>; 2] {
     })
 }
 
+/// The URLs for which `git lfs` looks up settings of a repository. `git` does not know one as ssh writes it, `host:path`.
+fn agent_urls(url: &str) -> Vec<String> {
+    let ssh = url.strip_prefix("ssh://").map(|rest| rest.split_once('/'));
+    let is_path = local_path(url).is_some();
+    let ssh =
+        ssh.unwrap_or_else(|| url.split_once(':').filter(|_| !is_path && !url.contains("://")));
+    match ssh {
+        Some((host, path)) => {
+            let (path, server) = (path.trim_start_matches('/'), host.rsplit('@').next());
+            let server = server.and_then(|server| server.split(':').next()).unwrap_or(host);
+            vec![format!("ssh://{host}/{path}"), format!("https://{server}/{path}/info/lfs")]
+        }
+        None => vec![format!("{url}/info/lfs")],
+    }
+}
+
 impl LfsRemote {
     fn new(url: &str, prompts: Prompts) -> Self {
         let places = [None, None];
@@ -291,20 +307,21 @@ impl LfsRemote {
         store.map_err(|error| self.failed("lfs", &error.to_string()))
     }
 
-    /// Whether the user's configuration has a program of its own for these objects, which no server knows.
+    /// Whether the user's configuration has a program of its own for these objects, which no server knows. The configuration of the
+    /// current repository does not count.
     fn has_agent(&self) -> bool {
-        let place = self.places[1].as_ref().map(|place| format!("file://{}", place.display()));
-        let urls = [format!("{}/info/lfs", self.url), place.unwrap_or_else(|| self.url.clone())];
-        urls.iter().any(|url| {
+        let places = self.places.iter().flatten();
+        let places = places.map(|place| format!("file://{}", place.display()));
+        agent_urls(&self.url).into_iter().chain(places).any(|url| {
             let mut command = git(GitReach::Local, self.prompts);
-            command.args(["config", "--get-urlmatch", AGENT, url]);
+            command.current_dir("/").args(["config", "--get-urlmatch", AGENT, &url]);
             let output = output_of(&mut command, &[]);
             output.is_ok_and(|it| it.status.success() && !it.stdout.trim_ascii().is_empty())
         })
     }
 
-    /// Sends objects that are in a scratch repository, and asks once more whether the server has all of them by then. A transfer agent is not
-    /// asked: it would send all of them again.
+    /// Sends objects that are in a scratch repository, and asks once more whether the server has all of them by then. With a transfer agent
+    /// there is no second pass: it would send all of them again.
     pub fn upload(&self, scratch: &LfsScratch, oids: &[String]) -> Result<(), MirrorError> {
         if oids.is_empty() {
             return Ok(());
@@ -449,6 +466,16 @@ mod tests {
         for other in ["", "ab", "é", &"../".repeat(22)[..64], &oid.to_uppercase()] {
             assert_eq!(LfsPointer::new(other, 1), None, "{other}");
         }
+    }
+
+    #[test]
+    fn settings_of_git_lfs_are_looked_up_by_urls_that_git_knows() {
+        let ssh = ["ssh://git@host/lab/x.git", "https://host/lab/x.git/info/lfs"];
+        assert_eq!(agent_urls("git@host:lab/x.git"), ssh);
+        assert_eq!(agent_urls("ssh://git@host/lab/x.git"), ssh);
+        assert_eq!(agent_urls("ssh://host:22/x")[1], "https://host/x/info/lfs");
+        assert_eq!(agent_urls("https://host/x.git"), ["https://host/x.git/info/lfs"]);
+        assert_eq!(agent_urls("../x.git"), ["../x.git/info/lfs"]);
     }
 
     #[test]

@@ -212,3 +212,12 @@ fn a_transfer_agent_also_serves_a_repository_on_this_host() {
     lab.git("", &["clone", "-q", "-b", "results", "results.git", "clone"]);
     evaluate(&lab, "clone").exit(0).called(vec![]);
 }
+
+#[test]
+fn an_agent_of_the_current_repository_does_not_count() {
+    needs(&["git-lfs"]);
+    let lab = large();
+    lab.git("task", &["config", "lfs.standalonetransferagent", "nothing"]);
+    super::push(&lab, LFS, "storage", "results.git").exit(0);
+    assert_eq!(objects(&lab, "results.git/lfs/objects").len(), 1);
+}
