@@ -130,7 +130,9 @@ const CARE: &str = r#"make: n -> dir/ large
     echo 1 > $token
     for byte in '\351' '\352'; do printf "$byte" > "$(printf "x$byte.txt")"; done
     long=$(printf 'y%.0s' $(seq 250)); echo "<p>" > $long
-    mkdir .hidden; for at in 2 10; do echo "<svg xmlns='http://www.w3.org/2000/svg'>$(seq 500)</svg>" > .hidden/p$at.svg; done
+    echo '<p>' > report.html; mkdir report.html.txt p1.svg.html; echo 1 > report.html.txt/part
+    svg="<svg xmlns='http://www.w3.org/2000/svg'>$(seq 500)</svg>"; echo "$svg" > p1.svg; echo "$svg" > p1.svg.html/p1.svg
+    mkdir .hidden; for at in 2 10; do echo "$svg" > .hidden/p$at.svg; done
     ln -s .hidden/p10.svg latest
     printf '\357\273\277name,"a b"\r\n"one, two",1\r\n"x ""y""",\r\n' > rows.csv
     { seq 1000; echo $token; } > $out_large
@@ -151,7 +153,7 @@ fn what_lies_beside_a_page_has_links_that_lead_to_it_and_no_secret() {
         "<li>key.png (left out: it seems to hold a token of GitHub)",
         "<li>... (left out: it seems to hold a token of GitHub)",
         "It is left out: it seems to hold a token of GitHub.",
-        "2 pictures without room on this page: see the list.",
+        "4 pictures without room on this page: see the list.",
         "<li>latest → .hidden/p10.svg</li>",
         "<a href=\"files/00-dir/%252Ehidden/p2.svg.txt\" download=\"p2.svg\">.hidden/p2.svg</a>, <a href=\"pictures/00-dir/%252Ehidden/p2.svg.html\">shown</a>",
         ">one, two</td>",
@@ -164,7 +166,7 @@ fn what_lies_beside_a_page_has_links_that_lead_to_it_and_no_secret() {
     let links = page.split("href=\"").skip(1).map(|link| link.split('"').next().unwrap());
     let links: Vec<&str> =
         links.filter(|it| it.starts_with("files/") || it.starts_with("pictures/")).collect();
-    assert_eq!(links.len(), 8);
+    assert_eq!(links.len(), 14);
     let decoded = links.iter().map(|link| link.replace("%25", "%"));
     assert!(decoded.into_iter().all(|path| entries.contains_key(&path)), "{links:?}");
     let contents = |byte: &str| entries[&format!("files/00-dir/x%{byte}.txt")].clone();

@@ -13,6 +13,9 @@ use ce_files::manifest::{EntryKind, Manifest};
 use ce_model::digest::Digest;
 use ce_model::file_format::FileFormat;
 
+/// The largest number of files of a directory that are listed, and copied beside a page.
+pub const MEMBERS: usize = 10_000;
+
 /// The contents of an output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutputContents {
@@ -24,12 +27,8 @@ pub struct OutputContents {
 }
 
 impl OutputContents {
-    /// The contents of an output with this name that a clone of a results repository would fetch.
-    pub(super) fn away(name: &str, digest: &Digest) -> Self {
-        Self::not_held(name, digest, NotHeld::Away)
-    }
-
-    fn not_held(name: &str, digest: &Digest, why: NotHeld) -> Self {
+    /// The contents of an output with this name that are not on the page.
+    pub(super) fn not_held(name: &str, digest: &Digest, why: NotHeld) -> Self {
         Self { format: FileFormat::detect(name, b""), size: digest.total(), held: Err(why) }
     }
 }
@@ -40,7 +39,7 @@ pub struct CopyBeside {
     pub path: String,
     /// The name under which a browser saves it.
     pub saved_as: String,
-    /// The page that shows it, of a picture that is not to be opened itself.
+    /// The page that shows it, if it is a picture that a browser must not open directly.
     pub shown_on: Option<String>,
 }
 
@@ -68,6 +67,12 @@ impl PageMember {
     /// The place of its contents, if its directory is at this path.
     pub fn source(&self, dir: &Path) -> PathBuf {
         dir.join(OsStr::from_bytes(&self.path))
+    }
+
+    /// Whether it is copied beside a page: a file whose contents are not known to hold a secret.
+    pub fn is_copied(&self) -> bool {
+        let held = self.contents.as_ref().map(|contents| &contents.held);
+        self.target.is_none() && !matches!(held, Some(Err(NotHeld::Secret(_))))
     }
 
     /// Notes that the page must not have its contents.

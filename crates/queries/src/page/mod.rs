@@ -20,7 +20,7 @@ use serde::{Serialize, Serializer};
 pub use self::calls::{PageCall, PageCallState, PageInput, PageLog, PageValue, ValueOrigin};
 use self::calls::{PageIndex, role_in};
 use self::contents::ContentsRoom;
-pub use self::contents::{CopyBeside, NotHeld, OutputContents, PageMember};
+pub use self::contents::{CopyBeside, MEMBERS, NotHeld, OutputContents, PageMember};
 pub use self::graph::{ResultArrow, ResultGraph, ResultShape, ResultShapeKind};
 pub use self::introduction::{GivenInput, GivenValue, PageStudy};
 pub use self::measurements::{
@@ -362,9 +362,9 @@ fn page_outputs(
                     let manifest = manifest.ok().flatten();
                     output.members = manifest.map(|it| room.members(dir, &it)).unwrap_or_default();
                 }
-                output.contents = Some(match !is_here && is_fetched_on_demand(storage, digest) {
-                    true => OutputContents::away(name, digest),
-                    false => room.contents(name, *digest, || {
+                output.contents = Some(match is_here {
+                    false => not_here(storage, name, digest),
+                    true => room.contents(name, *digest, || {
                         storage.values().contents(&subject.promise()).ok().flatten()
                     }),
                 });
@@ -388,6 +388,13 @@ fn page_outputs(
             outputs
         }
     }
+}
+
+/// The contents of an output that is not in the storage.
+fn not_here(storage: &Storage, name: &str, digest: &Digest) -> OutputContents {
+    let is_away = is_fetched_on_demand(storage, digest);
+    let why = if is_away { NotHeld::Away } else { NotHeld::Absent };
+    OutputContents::not_held(name, digest, why)
 }
 
 /// The outputs of a task, as the workflow names them.
@@ -418,11 +425,14 @@ fn outputs_of_task(
         let made = task.made(node);
         let output = made.get(usize::from(output)).map_or("", |name| name.trim_end_matches('/'));
         let stored = evaluation.stored(*source);
-        let is_away =
-            |digest: &Digest| stored.is_none() && is_fetched_on_demand(&evaluation.storage, digest);
-        let contents = digest.map(|digest| match is_away(&digest) {
-            true => OutputContents::away(output, &digest),
-            false => room.contents(output, digest, || evaluation.contents(*source).ok().flatten()),
+        let storage = &evaluation.storage;
+        let contents = digest.map(|digest| {
+            let is_away = digest.is_directory() || is_fetched_on_demand(storage, &digest);
+            match stored.is_none() && is_away {
+                true => not_here(storage, output, &digest),
+                // A given input is known without a file of the storage.
+                false => room.contents(output, digest, || evaluation.contents(*source).ok()?),
+            }
         });
         let place = stored.map(|it| evaluation.storage.path(&it.name));
         let manifest = || evaluation.manifest(*source);

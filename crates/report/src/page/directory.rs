@@ -23,7 +23,7 @@ use ce_model::digest::Digest;
 use ce_model::exit::Explain;
 use ce_model::file_format::is_executed;
 use ce_model::name::{file_name, file_name_of_bytes};
-use ce_queries::page::{CopyBeside, FileFormat, NotHeld, PageOutput};
+use ce_queries::page::{CopyBeside, FileFormat, MEMBERS, NotHeld, PageMember, PageOutput};
 use maud::{DOCTYPE, html};
 use rustix::fs::FileType;
 use serde::{Deserialize, Serialize};
@@ -214,15 +214,18 @@ impl PageDirectory {
                     }
                 }
                 Err(NotHeld::Directory) => {
-                    let mut taken = HashSet::new();
-                    for member in output.members.iter_mut().filter(|it| it.target.is_none()) {
-                        if matches!(&member.contents, Some(it) if matches!(it.held, Err(NotHeld::Secret(_))))
-                        {
-                            continue;
-                        }
+                    let members = output.members.iter_mut().take(MEMBERS);
+                    let members: Vec<&mut PageMember> =
+                        members.filter(|it| it.is_copied()).collect();
+                    let dirs = members.iter().flat_map(|it| dirs_around(&copied_path(&it.path)));
+                    let mut taken: HashSet<String> = dirs.collect();
+                    for member in members {
                         let from = member.source(source);
                         let mut to = copied_path(&member.path);
-                        while !taken.insert(inert(&to, &from)) {
+                        // The page of a picture must not have the name of a directory.
+                        while taken.contains(&format!("{to}.html"))
+                            || !taken.insert(inert(&to, &from))
+                        {
                             to.push_str(".txt");
                         }
                         let saved_as =
@@ -241,7 +244,7 @@ impl PageDirectory {
         Ok(made)
     }
 
-    /// Copies a file aside, with a page that shows it if it is a picture that is not to be opened itself. Returns what is there, or why it is left out.
+    /// Copies a file aside, with a page that shows it if it is an SVG. Returns what is there, or why it is left out.
     fn copy_file(
         &self,
         aside: &str,
@@ -385,6 +388,11 @@ fn inert(name: &str, source: &Path) -> String {
 fn copied_path(path: &[u8]) -> String {
     let names: Vec<String> = path.split(|byte| *byte == b'/').map(file_name_of_bytes).collect();
     names.join("/")
+}
+
+/// The directories in which a path is.
+fn dirs_around(path: &str) -> Vec<String> {
+    path.match_indices('/').map(|(at, _)| path[..at].to_owned()).collect()
 }
 
 /// A page that shows a file as a picture, if it is an SVG. Nothing in it is executed then.

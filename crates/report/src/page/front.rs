@@ -18,7 +18,7 @@ use ce_model::statistics::Measurements;
 use ce_model::sweep::{CellValue, read_cells};
 use ce_queries::frame::{FrameRow, RowStatus};
 use ce_queries::page::{
-    CopyBeside, FileFormat, GivenInput, GivenValue, NotHeld, OutputContents, PageCall,
+    CopyBeside, FileFormat, GivenInput, GivenValue, MEMBERS, NotHeld, OutputContents, PageCall,
     PageCallState, PageData, PageMember, PageOutput, PageStudy,
 };
 use maud::{Markup, PreEscaped, html};
@@ -32,9 +32,6 @@ const ROWS: usize = 20;
 
 /// The largest number of bytes shown of a text.
 const TEXT: usize = 4096;
-
-/// The largest number of files of a directory that are listed.
-const MEMBERS: usize = 1000;
 
 /// The largest number of failures shown.
 const FAILURES: usize = 5;
@@ -286,9 +283,10 @@ fn directory(output: &PageOutput, bytes: u64) -> Markup {
     let shown: Vec<(String, &OutputContents)> = shown.collect();
     let pictures = shown.iter().filter(|(_, it)| is_picture(it));
     let tables = shown.iter().filter(|(_, it)| !is_picture(it));
+    let files = members.iter().filter(|it| it.target.is_none()).count();
     let too_large = shown.iter().filter(|(_, it)| it.held == Err(NotHeld::TooLarge)).count();
     html! {
-        p { "A directory with " (counted(members.len(), "file")) " of " (size(bytes)) "." }
+        p { "A directory with " (counted(files, "file")) " of " (size(bytes)) "." }
         (gallery(pictures.map(|(path, contents)| (&**path, *contents))))
         @if too_large > 0 { p.hint { (counted(too_large, "picture")) " without room on this page: see the list." } }
         @for (path, contents) in tables {
@@ -300,7 +298,7 @@ fn directory(output: &PageOutput, bytes: u64) -> Markup {
         details open[members.len() <= ROWS && !shown.iter().any(|(_, it)| is_picture(it))] {
             summary { "All files" }
             ul.files { @for member in members.iter().take(MEMBERS) { li { (member_line(member)) } } }
-            @if members.len() > MEMBERS { p.hint { "The first " (MEMBERS) " of " (counted(members.len(), "file")) "." } }
+            @if members.len() > MEMBERS { p.hint { "The first " (MEMBERS) " of " (members.len()) ": ce export has all." } }
         }
     }
 }
