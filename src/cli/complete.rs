@@ -344,7 +344,7 @@ impl Cursor<'_> {
             "call" | "revoke" => self.results(NameKind::Call),
             "job" => self.results(NameKind::Job),
             "file" | "files" if takes("storage") => self.results(NameKind::Output),
-            "results" => {
+            "results" | "paths" => {
                 let mut answer = self.results(NameKind::Call);
                 answer.candidates.extend(self.results(NameKind::Job).candidates);
                 answer
@@ -491,8 +491,8 @@ impl Cursor<'_> {
 
     /// The storage that is given, or else the one in Git's configuration.
     fn opened(&self) -> Option<Storage> {
-        let path = match self.given("storage") {
-            Some(_) => self.dir("storage"),
+        let path = match ["storage", "paths"].into_iter().find(|id| self.given(id).is_some()) {
+            Some(id) => self.dir(id),
             None => Config::read(&self.task()).ok()?.storage().ok()??,
         };
         Storage::existing(&path).ok()

@@ -45,7 +45,6 @@ use ce_task::load::Uncommitted;
 #[derive(Debug, Parser)]
 #[command(
     version,
-    allow_missing_positional = true,
     override_usage = USAGE,
     after_help = EXPORT_EXIT_CODES,
     mut_arg("strict", |arg| arg.requires("task"))
@@ -61,7 +60,7 @@ pub(super) struct ExportResults {
 
     /// Update DIR, as ce run --out does: it gets the outputs of a job under names that stay, and loses what is no output any more. Files change only
     /// if their bytes do
-    #[arg(long, conflicts_with_all = ["all", "link", "wanted"])]
+    #[arg(long, conflicts_with_all = ["all", "link", "wanted", "json"])]
     update: bool,
 
     /// Take the outputs of the task in this directory, or in one around it, with the inputs that are given in place of results. Nothing is
@@ -86,19 +85,12 @@ pub(super) struct ExportResults {
     #[arg(long)]
     json: bool,
 
-    /// The directory that keeps all results [default: the one in the path of the first result, else compeval.storage in
-    /// Git's configuration]
-    #[arg(value_hint = clap::ValueHint::DirPath)]
-    storage: Option<PathBuf>,
-
-    /// A job, call or table: the path of any output of it, or its short name, such as t_NAME/TCID/INPUTS; with --task, a file for each input of
-    /// the task: NAME=FILE, or the files in the order of the inputs
-    #[arg(value_name = "RESULT|INPUT", value_hint = clap::ValueHint::FilePath)]
-    results: Vec<PathBuf>,
-
-    /// The directory to be made; it may exist if it is empty. With --crate, a name that ends in .zip is a ZIP archive
-    #[arg(required = true, value_hint = clap::ValueHint::DirPath)]
-    dir: PathBuf,
+    /// The directory to be made or updated, last; a new one may exist if it is empty. With --crate, a name that ends in .zip is a ZIP archive.
+    /// Before it, each RESULT is a job, call or table: the path of any output of it, or its short name, such as t_NAME/TCID/INPUTS. With --task,
+    /// each INPUT is a file for an input of the task: NAME=FILE, or the files in the order of the inputs. First may stand the STORAGE, the
+    /// directory that keeps all results [default: the one in the path of the first result, else compeval.storage in Git's configuration]
+    #[arg(value_name = "DIR", required = true, value_hint = clap::ValueHint::AnyPath)]
+    paths: Vec<PathBuf>,
 }
 
 /// Whether a package is a crate, and what that says beyond records.
@@ -185,8 +177,10 @@ impl Tool for ExportResults {
         if let Some(task) = &self.task {
             return self.update_from_task(task);
         }
-        let (path, results) =
-            storage_and_results(self.storage.as_deref(), &self.results, configured_storage()?)?;
+        let typed = self.before_dir();
+        let first = typed.first().map(PathBuf::as_path);
+        let rest = typed.get(1..).unwrap_or_default();
+        let (path, results) = storage_and_results(first, rest, configured_storage()?)?;
         let storage = &Storage::existing(&path)?;
         if results.is_empty() {
             return Err(ResultPathError::Storage(path).into());
@@ -197,7 +191,7 @@ impl Tool for ExportResults {
         if self.update {
             return self.update(storage, &results);
         }
-        vacant(storage, &self.dir, self.kind())?;
+        vacant(storage, self.dir(), self.kind())?;
         warn_of_links(storage)?;
         let stop = Stop::watch().map_err(BeginError::new)?;
         let package = match self.export(storage, &results, &stop.asked) {
@@ -211,11 +205,11 @@ impl Tool for ExportResults {
             package => package?,
         };
         if self.json {
-            package_json(&package, &self.dir, out).map_err(OutputError)?;
+            package_json(&package, self.dir(), out).map_err(OutputError)?;
             return Ok(Exit::Done);
         }
         for file in &package.files {
-            let path = self.dir.join(&file.path);
+            let path = self.dir().join(&file.path);
             writeln!(out, "{}", path.display()).map_err(OutputError)?;
         }
         let files = counted(package.files.len(), "file");
@@ -223,7 +217,7 @@ impl Tool for ExportResults {
             "ce",
             &format_args!(
                 "{files} in {}; README.md says what each was made from",
-                self.dir.display()
+                self.dir().display()
             ),
         );
         Ok(Exit::Done)
@@ -231,8 +225,18 @@ impl Tool for ExportResults {
 }
 
 impl ExportResults {
+    /// The directory that is made or updated: the last path.
+    fn dir(&self) -> &Path {
+        self.paths.last().map_or(Path::new("."), PathBuf::as_path)
+    }
+
+    /// The paths before it.
+    fn before_dir(&self) -> &[PathBuf] {
+        self.paths.split_last().map_or(&[], |(_, before)| before)
+    }
+
     fn kind(&self) -> PackageKind {
-        let is_archive = self.dir.extension().is_some_and(|it| it.eq_ignore_ascii_case("zip"));
+        let is_archive = self.dir().extension().is_some_and(|it| it.eq_ignore_ascii_case("zip"));
         match self.link {
             true => PackageKind::Links,
             false if is_archive && self.run_crate.wanted => PackageKind::Archive,
@@ -245,29 +249,30 @@ impl ExportResults {
         let dir = TaskDir { task: task_around(task.to_owned()), at: self.at.clone() };
         let task = dir.load("ce", Uncommitted::Refuse)?;
         let names = task.output_names()?;
-        let typed = self.storage.iter().chain(&self.results).cloned().collect();
-        let typed = PathArgs::of_task(typed, &self.given);
+        let typed = PathArgs::of_task(self.before_dir().to_vec(), &self.given);
         let evaluation = &typed.look_up(&dir, task, &self.strict)?;
         let storage = &*evaluation.storage;
-        check_output_directory(&storage.path(""), &self.dir)?;
+        check_output_directory(&storage.path(""), self.dir())?;
         warn_of_links(storage)?;
         let stop = Stop::watch().map_err(BeginError::new)?;
         let outputs = outputs_to_write(evaluation, &names)?;
         let missing =
             outputs.iter().filter(|it| matches!(it.contents, WrittenContents::Failed)).count();
         let others = OtherOutputs::Remove;
-        if let Some(end) = write_outputs("ce", storage, &self.dir, outputs, others, &stop, false)? {
+        if let Some(end) = write_outputs("ce", storage, self.dir(), outputs, others, &stop, false)?
+        {
             return Ok(end);
         }
         if missing == 0 {
             return Ok(Exit::Done);
         }
-        let are = if missing == 1 { "is" } else { "are" };
+        let why =
+            if missing == 1 { "is missing, or has failed" } else { "are missing, or have failed" };
         let missing = counted(missing, "output");
         say(
             "ce",
             &format_args!(
-                "{missing} {are} not in the storage\n  try: ce run computes what is missing"
+                "{missing} {why}\n  try: ce run computes what is missing, and says what has failed"
             ),
         );
         Ok(Exit::Missing)
@@ -276,7 +281,7 @@ impl ExportResults {
     /// Updates the directory with the outputs of a job.
     fn update(&self, storage: &Storage, results: &[PathBuf]) -> Result<Exit, Error> {
         let [result] = results else { return Err(OutputsError::Several(results.len()).into()) };
-        check_output_directory(&storage.path(""), &self.dir)?;
+        check_output_directory(&storage.path(""), self.dir())?;
         warn_of_links(storage)?;
         let stop = Stop::watch().map_err(BeginError::new)?;
         let history = History::read(storage)?;
@@ -288,7 +293,7 @@ impl ExportResults {
         packer.add_outputs(subject.entry, job)?;
         let _fetched = self.fetch(storage, &packer, &stop.asked)?;
         let outputs = packer.outputs_to_write(subject.entry, job)?;
-        Ok(write_outputs("ce", storage, &self.dir, outputs, OtherOutputs::Remove, &stop, false)?
+        Ok(write_outputs("ce", storage, self.dir(), outputs, OtherOutputs::Remove, &stop, false)?
             .unwrap_or(Exit::Done))
     }
 
@@ -339,7 +344,7 @@ impl ExportResults {
                 return Err(PackageError::Secret(found).into());
             }
         }
-        package.write(storage, &self.dir, self.kind(), &texts, stop)?;
+        package.write(storage, self.dir(), self.kind(), &texts, stop)?;
         Ok(package)
     }
 

@@ -190,12 +190,15 @@ fn a_job_that_was_stored_before_updates_the_same_directory() {
     run(&lab, &["-p", "colour=grey"]).exit(1);
     let ran =
         update(&["-p", "colour=grey"]).exit(3).says("warning: ../out/plot.svg is out of date");
-    ran.says("1 output is not in the storage\n  try: ce run computes what is missing");
+    ran.says("1 output is missing, or has failed\n  try: ce run computes what is missing");
     let written = written(&lab, "out");
     assert_eq!((&*written["plot.svg"], &*written["parts/1"]), ("<svg>blue</svg>\n", "grey 1\n"));
     lab.run("ce", &["export", "--update", "-p", "colour=red", "../storage", "../out"])
         .exit(2)
         .says("--task");
+    lab.git("task", &["config", "compeval.storage", "../storage"]);
+    lab.run("ce", &["export", "--update", "--task=.", "-p", "colour=red", "../out"]).exit(0);
+    lab.run("ce", &["export", "../other"]).exit(2).says("no result");
     // Without the workflow, outputs have no names.
     let mut command = lab.command("ce");
     command.current_dir(lab.path("")).args(["export", "--update", "storage"]);
