@@ -2,7 +2,7 @@
 //!
 //! Statements without a signature count once in total: any user may write them, any number of times.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 use ce_git::Mirror;
@@ -63,10 +63,9 @@ type Statement = (Attester, Option<HostKind>, Option<Vec<Digest>>);
 #[derive(Debug, Default)]
 pub struct Attestations {
     by_call: HashMap<Blake3, Vec<Statement>>,
-    /// By the call and its outputs.
-    published: HashMap<(Blake3, Vec<Digest>), BTreeSet<PublishedExecution>>,
-    /// What the first execution of each call that made such outputs has cost, in the order of the ledger.
-    costs: HashMap<(Blake3, Vec<Digest>), ExecutionCost>,
+    /// The executions that made outputs, by the call and the outputs. They are sorted: the one that ended first is first, and ones without an
+    /// end are last.
+    made: HashMap<(Blake3, Vec<Digest>), Vec<(Option<PublishedExecution>, ExecutionCost)>>,
 }
 
 /// The duration and memory of an execution, as the ledger has them.
@@ -169,20 +168,29 @@ impl Attestations {
             let attester = Attester::of_note(ledger.signer(&file)?);
             for line in lines {
                 if let Some(outputs) = &line.outputs {
-                    let cost = ExecutionCost { seconds: line.seconds, peak_bytes: line.peak_bytes };
-                    attestations.costs.entry((line.id, outputs.clone())).or_insert(cost);
-                }
-                if let (Some(end), Some(outputs)) = (line.end, &line.outputs) {
-                    let key = (line.id, outputs.clone());
                     let (by, machine) = (attester.to_string(), line.machine);
-                    let published = attestations.published.entry(key).or_default();
-                    published.insert(PublishedExecution { end, by, machine });
+                    let published = line.end.map(|end| PublishedExecution { end, by, machine });
+                    let cost = ExecutionCost { seconds: line.seconds, peak_bytes: line.peak_bytes };
+                    let made = attestations.made.entry((line.id, outputs.clone())).or_default();
+                    made.push((published, cost));
                 }
                 let said = attestations.by_call.entry(line.id).or_default();
                 said.push((attester.clone(), line.host_kind, line.outputs));
             }
         }
+        for made in attestations.made.values_mut() {
+            made.sort_by_cached_key(|(published, _)| {
+                let without_machine = published.as_ref().map(|it| (it.end, it.machine.is_none()));
+                (published.is_none(), without_machine, published.clone())
+            });
+        }
         Ok(attestations)
+    }
+
+    /// The executions that have made the outputs of a record.
+    fn made(&self, record: &CallRecord) -> &[(Option<PublishedExecution>, ExecutionCost)] {
+        let recorded = record.outputs.iter().map(|it| it.digest).collect();
+        self.made.get(&(call_identity(record), recorded)).map_or(&[], Vec::as_slice)
     }
 
     /// Returns the attesters of the recorded call with this short name; `None` if no such call is recorded.
@@ -196,21 +204,21 @@ impl Attestations {
 
     /// The executions that have made the outputs of this record and say when they ended, the first one first.
     pub fn published(&self, record: &CallRecord) -> Vec<PublishedExecution> {
-        let recorded = record.outputs.iter().map(|it| it.digest).collect();
-        let executions = self.published.get(&(call_identity(record), recorded));
-        executions.into_iter().flatten().cloned().collect()
+        let mut published: Vec<_> =
+            self.made(record).iter().filter_map(|(published, _)| published.clone()).collect();
+        published.sort_unstable();
+        published.dedup();
+        published
     }
 
-    /// What an execution that has made the outputs of this record has cost, if the ledger has one.
+    /// What the execution cost that [`Self::first_published`] returns, or else another one that has made the outputs of this record.
     pub fn cost(&self, record: &CallRecord) -> Option<ExecutionCost> {
-        let recorded = record.outputs.iter().map(|it| it.digest).collect();
-        self.costs.get(&(call_identity(record), recorded)).copied()
+        self.made(record).first().map(|(_, cost)| *cost)
     }
 
     /// Returns the published execution of a call that ended first; of several at that time, one with a machine.
     pub fn first_published(&self, record: &CallRecord) -> Option<PublishedExecution> {
-        let published = self.published(record).into_iter();
-        published.min_by_key(|it| (it.end, it.machine.is_none()))
+        self.made(record).first()?.0.clone()
     }
 
     /// Returns the attesters of a call with this record. An execution here counts as a statement of this storage.
@@ -504,6 +512,32 @@ mod tests {
         assert_eq!(attested().by.names(), "alice@lab.org; differs: bob@lab.org, here, unsigned");
         record_audits(&storage, &[finding(&record, Some(&same))], None).unwrap();
         assert_eq!(attested().to_string(), "2 of 4");
+    }
+
+    #[test]
+    fn the_published_execution_that_ended_first_says_when_and_how_long() {
+        let dir = tempfile::tempdir().unwrap();
+        let storage = Storage::open(dir.path(), Unrecorded::Adopt, Durability::Unsynced).unwrap();
+        let output = Digest::hash_bytes(b"same");
+        let record = record(&output);
+        record_audits(&storage, &[finding(&record, Some(&output))], None).unwrap();
+        let ledger = storage.ledger();
+        let text = ledger.read(&ledger.files().unwrap()[0]).unwrap().unwrap();
+        let line = text.split(|byte| *byte == b'\n').nth(1).unwrap();
+        for (by, end, seconds) in [("a", 3, 30.0), ("b", 1, 10.0), ("c", 2, 20.0)] {
+            let mut line: serde_json::Value = serde_json::from_slice(line).unwrap();
+            line["end"] = serde_json::json!(format!("2026-01-0{end}T00:00:00Z"));
+            line["seconds"] = serde_json::json!(seconds);
+            let text = files(&[line.to_string().into_bytes()], LedgerReason::Run, Some(by));
+            ledger.add(&text[0]).unwrap();
+        }
+        let all = Attestations::read(&storage).unwrap();
+        let first = all.first_published(&record).unwrap();
+        assert_eq!(first.end.to_string(), "2026-01-01T00:00:00Z");
+        assert_eq!(all.cost(&record).unwrap().seconds, 10.0);
+        let ends =
+            all.published(&record).into_iter().map(|it| it.end.to_string()[8..10].to_owned());
+        assert_eq!(ends.collect::<Vec<_>>(), ["01", "02", "03"]);
     }
 
     #[test]
