@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::lab::{Lab, files};
 
-/// Two programs of which one is used, and one that reads what it wrote.
+/// Two programs, one of them for a run, and one that reads what it wrote.
 const PROGRAMS: &str = "align-bwa: reads -> bam\n    echo bwa $(cat $in_reads) > $out_bam\n\n\
      align-star: reads -> bam\n    echo star $(cat $in_reads) > $out_bam\n\n\
      count: bam -> n\n    cat $in_bam > $out_n\n\n";
@@ -140,7 +140,7 @@ fn every_choice_must_lead_to_a_computation_with_the_same_inputs_and_outputs() {
     bad.run("ce", &["check"])
         .exit(2)
         .says(told)
-        .says("did you mean \"align-star\"? else make it, or leave out the choice");
+        .says("did you mean \"align-star\"? else make it, or remove what leads to it: a choice");
     let text = format!(
         "Inputs: reads, a = 'bwa' or 'star' or 'odd'\n\n{PROGRAMS}align-odd: x -> y\n    cat $in_x > $out_y\n\n(count (align-{{a}} reads))\n"
     );

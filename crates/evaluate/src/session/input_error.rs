@@ -100,7 +100,7 @@ pub enum InputError {
         /// The error of Git.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The text of an input is none of its choices.
+    /// The text of an input is not one of its choices.
     #[error("the input {input} cannot be {choice}")]
     #[hint(Some(choice.suggestion("choices")))]
     NoChoice {

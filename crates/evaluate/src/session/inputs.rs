@@ -17,7 +17,7 @@ use ce_model::name::InputName;
 use ce_model::plan::{Plan, PointSelection, SelectionError};
 use ce_model::suggest::UnknownName;
 use ce_model::task::{InputId, RecordedTree, Task, TaskTree, TreeCommit};
-use ce_model::template::{self, MAX_TEXT};
+use ce_model::template::MAX_TEXT;
 use ce_storage::{Input, InputSource, Storage, StorageError};
 use ce_task::load;
 
@@ -190,25 +190,30 @@ fn named_contents(
                 (_, None) => return Err(missing(name.to_string()).into()),
             };
             let read = read_input(name, source)?;
-            check_choice(task, at, template::text(&read).ok())?;
+            check_choice(task, at, &String::from_utf8_lossy(one_line(&read)))?;
             contents[at] = Some(read);
         }
     }
     Ok(contents)
 }
 
-/// Checks that a text of an input, by its number, is one of its choices, if it has some. Without a text, it is not.
+/// The contents of a file without the newline at its end.
+fn one_line(contents: &[u8]) -> &[u8] {
+    contents.strip_suffix(b"\n").unwrap_or(contents)
+}
+
+/// Checks that a text of an input, by its number, is one of its choices, if it has some.
 ///
 /// # Errors
 ///
 /// Fails with the choices.
-pub(super) fn check_choice(task: &Task, input: usize, text: Option<&str>) -> Result<(), Error> {
+pub(super) fn check_choice(task: &Task, input: usize, text: &str) -> Result<(), Error> {
     let Some(choices) = &task.choices[input] else { return Ok(()) };
     let texts = choices.levels(0);
-    if text.is_some_and(|text| texts.iter().any(|it| **it == *text)) {
+    if texts.iter().any(|it| **it == *text) {
         return Ok(());
     }
-    let choice = UnknownName::new(text.unwrap_or_default(), texts);
+    let choice = UnknownName::new(text, texts);
     Err(InputError::NoChoice { input: task.inputs[input].to_string(), choice }.into())
 }
 

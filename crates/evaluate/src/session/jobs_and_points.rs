@@ -241,8 +241,8 @@ pub enum RangeError {
     #[hint("give it once: --each has all values of an input, --points one a row")]
     RangedTwice(String),
     /// A condition of the task reads an input that is ranged over.
-    #[error("the input {0} cannot have several values: a condition (:where) reads it")]
-    #[hint("run the task once for each, with -p {_0}=VALUE")]
+    #[error("the input {0} cannot be given by --each or --points: a condition (:where) reads it")]
+    #[hint("run the task once for each value, with -p {_0}=VALUE")]
     InCondition(String),
     /// The points of a task's own inputs cannot be combined.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
@@ -376,10 +376,7 @@ pub fn for_each(task: Task, factors: Vec<Factor>) -> Result<(Task, RangedInputs)
     for points in factors.iter().map(|factor| &factor.points) {
         for (column, name) in points.names().iter().enumerate() {
             let Some(at) = task.inputs.iter().position(|it| it.as_str() == *name) else { continue };
-            points
-                .levels(column)
-                .iter()
-                .try_for_each(|text| check_choice(&task, at, Some(text)))?;
+            points.levels(column).iter().try_for_each(|text| check_choice(&task, at, text))?;
             let conditions = task.sweeps.iter().filter_map(|it| it.product.condition.as_ref());
             if conditions.flat_map(Condition::inputs).any(|input| input == name) {
                 return Err(RangeError::InCondition(name.clone()).into());

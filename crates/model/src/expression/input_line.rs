@@ -7,7 +7,7 @@ use super::lexer::Lexer;
 use super::mistake::{Fault, Wrong};
 use super::sweeps::is_kept_level;
 use crate::name::{InputName, TaskPath};
-use crate::sweep::{SweepFault, read_list};
+use crate::sweep::read_list;
 
 /// The inputs of the task, and where they are written.
 #[derive(Default)]
@@ -57,7 +57,7 @@ pub(super) fn inputs(lexer: &mut Lexer<'_>) -> Result<WrittenInputs, Wrong> {
 fn skips_to_or(lexer: &mut Lexer<'_>) -> bool {
     lexer.skip_in_line();
     let is_here = lexer.rest().strip_prefix("or").is_some_and(|rest| {
-        rest.trim_start().starts_with(['\'', '|']) || rest.starts_with(char::is_whitespace)
+        rest.starts_with(['\'', '|', ';']) || rest.starts_with(char::is_whitespace)
     });
     if is_here {
         lexer.eat("or");
@@ -81,19 +81,19 @@ fn default(lexer: &mut Lexer<'_>, input: &str) -> Result<InputDefault, Wrong> {
         if let [only] = &texts[..] {
             return Ok(InputDefault::Text(format!("{only}\n").into()));
         }
-        for (number, (at, text)) in places.iter().zip(&texts).enumerate() {
-            if texts[..number].contains(text) {
+        let mut seen = HashSet::new();
+        for (at, text) in places.iter().zip(&texts) {
+            if !seen.insert(text) {
                 return Err((*at, Fault::SameChoice(text.clone())));
             }
             if !is_kept_level(text) {
                 return Err((*at, Fault::Choice(text.clone())));
             }
         }
-        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-        return read_list(input, &texts).map(InputDefault::Choices).map_err(|problems| {
+        let lines: Vec<&str> = texts.iter().map(String::as_str).collect();
+        return read_list(input, &lines).map(InputDefault::Choices).map_err(|problems| {
             let line = problems.first().and_then(|it| it.line).unwrap_or(1);
-            let fault = |problem| Fault::from(SweepFault::Sheet(problem));
-            (places[line - 1], problems.into_iter().next().map_or(Fault::NotText, fault))
+            (places[line - 1], Fault::Choice(texts[line - 1].clone()))
         });
     }
     lexer.skip();
@@ -161,7 +161,7 @@ mod tests {
             ),
             (
                 "Inputs: a = 'x' or |y\\x01;|\n(f a)",
-                "1:20: column \"a\": the value cannot be used: it is not one line without control characters",
+                "1:20: the choice \"y\\u{1}\" is not a line of a file",
             ),
             (
                 "Inputs: a = OWN('x') or 'y'\n(f a)",

@@ -464,7 +464,7 @@ impl Condition {
     /// # Errors
     ///
     /// Fails if there are too many.
-    pub fn with_each_choice(&self) -> Result<Vec<Self>, ConditionFault> {
+    pub(super) fn with_each_choice(&self) -> Result<Vec<Self>, ConditionFault> {
         let count = |input: &ConditionInput| input.chosen.map_or(input.choices.len(), |_| 1);
         let all = self.inputs.iter().map(count).fold(1, usize::saturating_mul);
         if all > MOST_COMBINATIONS {
@@ -485,8 +485,15 @@ impl Condition {
         Ok(conditions)
     }
 
+    /// The condition with the defaults of inputs that have no text: their first choices.
+    pub fn with_defaults(&self) -> Self {
+        let mut condition = self.clone();
+        condition.inputs.iter_mut().for_each(|it| it.chosen = it.chosen.or(Some(0)));
+        condition
+    }
+
     /// The inputs that it reads with the texts that they have, as far as these are known.
-    pub fn chosen(&self) -> String {
+    pub(super) fn chosen(&self) -> String {
         let chosen =
             self.inputs.iter().filter_map(|input| input.choices.get(input.chosen? as usize));
         point_title(chosen.flat_map(|point| point.values()))

@@ -37,8 +37,8 @@ pub use self::output_table::{
 pub use self::parameter_files::{NoDefaultText, ParameterFault, ParameterProblem, Parameters};
 pub use self::points::{Likeness, Lookalike, SweepPoint, SweepPoints, point_path, point_title};
 pub use self::product::{
-    ExclusionFault, FactorFault, MAX_POINTS, ProductFault, REPLICATE, all_points, computed_points,
-    points, product,
+    ExclusionFault, FactorFault, MAX_POINTS, ProductFault, REPLICATE, all_points,
+    choices_without_points, computed_points, points, product,
 };
 pub use self::replicates::{
     EndReason, ReplicateLook, ReplicateValue, Replicates, ReplicatesEnd, Until, read_replicates,

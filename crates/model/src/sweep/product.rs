@@ -291,9 +291,47 @@ pub fn all_points(rules: &Product, computed: Option<SweepPoints>) -> SweepPoints
         .unwrap_or_default()
 }
 
+/// The largest number of points that conditions are tried for with each choice of the inputs that they read: points times choices.
+const MOST_TRIED: usize = 50_000_000;
+
+/// Returns the choices of inputs with which the condition leaves out all points, in words. The points do not depend on computed ones.
+///
+/// # Errors
+///
+/// Fails with the fault of the first choice that has one.
+pub fn choices_without_points(rules: &Product) -> Result<Vec<String>, Vec<ProductFault>> {
+    let Some(condition) = rules.condition.as_ref().filter(|it| it.is_open()) else {
+        return Ok(Vec::new());
+    };
+    let wrong = |fault| vec![ProductFault::Condition(fault)];
+    let factors = rules.factors.iter().map(|factor| factor.points.clone()).collect();
+    let (points, _) = unselected(rules, factors)?;
+    let mut without = Vec::new();
+    let conditions = condition.with_each_choice().map_err(wrong)?;
+    for condition in conditions.into_iter().take((MOST_TRIED / points.len().max(1)).max(1)) {
+        if condition.select(&points).map_err(wrong)?.is_empty() {
+            without.push(condition.chosen());
+        }
+    }
+    Ok(without)
+}
+
 /// The product of factors without the points that are excluded or do not fulfil the condition, and the rows of the
-/// exclusion that match nothing.
+/// exclusion that match nothing. Inputs without a text have their defaults.
 fn excluding(
+    rules: &Product,
+    factors: Vec<SweepPoints>,
+) -> Result<(SweepPoints, Vec<ExclusionFault>), Vec<ProductFault>> {
+    let (mut points, unmatched) = unselected(rules, factors)?;
+    if let Some(condition) = &rules.condition {
+        let selected = condition.with_defaults().select(&points);
+        points = selected.map_err(|fault| vec![ProductFault::Condition(fault)])?;
+    }
+    Ok((points, unmatched))
+}
+
+/// The same without the condition.
+fn unselected(
     rules: &Product,
     factors: Vec<SweepPoints>,
 ) -> Result<(SweepPoints, Vec<ExclusionFault>), Vec<ProductFault>> {
@@ -307,16 +345,6 @@ fn excluding(
         .partition(|it| matches!(it, ExclusionFault::NoColumn(_)));
     if !wrong.is_empty() {
         return Err(wrong.into_iter().map(ProductFault::Exclusion).collect());
-    }
-    if let Some(condition) = &rules.condition {
-        let wrong = |fault| vec![ProductFault::Condition(fault)];
-        let mut selected = None;
-        for condition in condition.with_each_choice().map_err(wrong)? {
-            let of_choice = condition.select(&points).map_err(wrong)?;
-            // The defaults come first.
-            selected.get_or_insert(of_choice);
-        }
-        points = selected.unwrap_or_default();
     }
     Ok((points, unmatched))
 }

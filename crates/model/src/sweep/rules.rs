@@ -8,7 +8,9 @@ use std::num::NonZeroU32;
 use super::condition_mistake::MOST_COMBINATIONS;
 use super::output_table::STATUS;
 use super::points::SweepPoints;
-use super::product::{ExclusionFault, FactorFault, ProductFault, REPLICATE, points};
+use super::product::{
+    ExclusionFault, FactorFault, ProductFault, REPLICATE, choices_without_points, points,
+};
 use super::sheet::SheetProblem;
 use super::{
     Better, ColumnMeasure, ColumnShape, Condition, FileColumn, Product, Sweep, TableColumn,
@@ -253,8 +255,9 @@ impl SweepRules {
 
 /// The problems of a product that makes points by itself.
 pub(super) fn product_problems(product: &Product) -> Vec<RuleProblem> {
-    let faults = points(product).err().unwrap_or_default();
+    let faults = points(product).err().or_else(|| choices_without_points(product).err());
     faults
+        .unwrap_or_default()
         .into_iter()
         .map(|fault| {
             let (file, line) = place(product, &fault);

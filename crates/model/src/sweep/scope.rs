@@ -263,11 +263,13 @@ impl Scopes {
             }
         }
         let levels = if bound.is_empty() { None } else { Some(self.texts(scope, &bound)?) };
+        let counts = levels.iter().chain(factors.values()).map(SweepPoints::len);
+        let count = counts.fold(1, usize::saturating_mul);
+        if count > MOST_COMBINATIONS && !factors.is_empty() {
+            return Err(SweepFault::ManyChoices(count));
+        }
         let texts = product(levels.into_iter().chain(factors.into_values()).collect(), None)
             .map_err(|faults| first_fault(faults.into_iter().map(ProductFault::Factor)))?;
-        if texts.len() > MOST_COMBINATIONS && bound.len() < name.names().count() {
-            return Err(SweepFault::ManyChoices(texts.len()));
-        }
         let text = |number: usize| match number.checked_sub(inputs.len()) {
             Some(number) => self.text(BoundId::at(number)),
             None => inputs[number].as_str(),

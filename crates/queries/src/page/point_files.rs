@@ -1,4 +1,4 @@
-//! The files that are values of points: outputs that are no short texts, whose cells are hashes.
+//! The files that are values of points: outputs that are files and not short texts, so that their cells are hashes.
 
 use std::fs::File;
 use std::io::Read;
@@ -83,7 +83,7 @@ impl PageTable {
 }
 
 /// The number of the output whose hash a cell of a column is, or whose text, if that is a picture. The column's own output comes first: an output may be
-/// the checksum of another one. Where the column is of several calls, its number is none of this call's.
+/// the checksum of another one. Where the column is of several calls, its number says nothing about this one.
 fn output_of(record: &CallRecord, column: &FrameColumn, cell: &str) -> Option<usize> {
     let texts = [cell.to_owned(), format!("{cell}\n")];
     let texts = texts.map(|text| Digest::hash_bytes(text.as_bytes()));

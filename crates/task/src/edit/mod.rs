@@ -135,7 +135,7 @@ pub enum EditError {
     Default(InputName),
     /// The default of an input can be no file.
     #[error(
-        "no file in defaults/ or choices/ can have the name of the input {0}, which has a default"
+        "no file in defaults/ or choices/ can have the name of the input {0}, which has a default or choices"
     )]
     #[hint("rename the input, or leave out its default and choices")]
     DefaultName(InputName),

@@ -57,7 +57,7 @@ pub fn bind(dir: &Path, task: Task, contents: &[Option<Vec<u8>>]) -> Result<Task
     })
 }
 
-/// Makes a computation the one that its name says, if that depends on no point any more.
+/// Makes a computation the one that its name says, if no names are open in it.
 fn choose(computation: &mut NamedComputation, all: &[Computation]) {
     let chosen = computation
         .open

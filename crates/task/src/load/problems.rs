@@ -265,8 +265,8 @@ pub enum LoadFault {
     /// A computation has other inputs or outputs than the one at another point of a sweep.
     #[error("{}", computations.each_ref().map(|(name, names)| having(name, names, what)).join("; "))]
     #[hint(
-        "give all computations that the name leads to the same {what}, or leave out the choice, or these points in exclude.tsv, in a \
-         text :exclude"
+        "give all computations that the name leads to the same {what}, or remove what leads to one: a choice of an input, or points, by \
+         :exclude (exclude.tsv)"
     )]
     OtherSignature {
         /// Whether they are inputs or outputs.
@@ -518,7 +518,7 @@ impl LoadFault {
                 let meant = nearest.as_ref().map(|name| format!("did you mean {name:?}? else "));
                 let meant = meant.unwrap_or_default();
                 Some(format!(
-                    "{meant}make it, or leave out the choice, or these points in exclude.tsv, in a text :exclude"
+                    "{meant}make it, or remove what leads to it: a choice of an input, or points, by :exclude (exclude.tsv)"
                 ))
             }
             _ => self.hint(),

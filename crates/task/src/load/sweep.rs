@@ -101,18 +101,13 @@ impl<'a, S: TaskSource> NodeMaker<'a, '_, S> {
     /// Warns if rules leave out all points.
     fn warn_of_no_points(&mut self, place: &NodePlace<'a>, product: &Product) {
         let file = if product.condition.is_some() { sweep::WHERE } else { EXCLUDE };
-        let is_empty = |it: &Product| sweep::points(it).is_ok_and(|points| points.is_empty());
-        let Some(condition) = product.condition.as_ref().filter(|it| it.is_open()) else {
-            if product.leaves_out() && is_empty(product) {
-                place.warn(file, WarningKind::NoPoints, self.findings);
-            }
-            return;
-        };
-        for condition in condition.with_each_choice().unwrap_or_default() {
-            let chosen = condition.chosen();
-            if is_empty(&Product { condition: Some(condition), ..product.clone() }) {
+        let is_open = product.condition.as_ref().is_some_and(Condition::is_open);
+        if is_open {
+            for chosen in sweep::choices_without_points(product).unwrap_or_default() {
                 place.warn(file, WarningKind::NoPointsOf(chosen), self.findings);
             }
+        } else if product.leaves_out() && sweep::points(product).is_ok_and(|it| it.is_empty()) {
+            place.warn(file, WarningKind::NoPoints, self.findings);
         }
     }
 

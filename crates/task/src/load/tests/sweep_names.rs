@@ -14,7 +14,7 @@ fn all_levels_are_computations() {
     over("add\nmax\n").tells("");
     over("add\ndivmodd\n").tells(
         "workflow/inputs/00-body/value: \"{op}\" where op is \"divmodd\": there is no computation \"divmodd\"\n\
-         try: did you mean \"divmod\"? else make it, or leave out the choice, or these points in exclude.tsv, in a text :exclude",
+         try: did you mean \"divmod\"? else make it, or remove what leads to it: a choice of an input, or points, by :exclude (exclude.tsv)",
     );
     over("add\na/b\n").tells(
         "workflow/inputs/00-body/value: \"{op}\" where op is \"a/b\": \"a/b\" holds a slash or a control character\n\
@@ -28,17 +28,17 @@ fn all_computations_have_the_same_inputs() {
         (
             "a b c",
             "workflow/inputs/00-body/value: \"{op}\" where op is \"other\": other has the inputs a, b, c; add has the inputs a, b\n\
-             try: give all computations that the name leads to the same inputs, or leave out the choice, or these points in exclude.tsv, in a text :exclude",
+             try: give all computations that the name leads to the same inputs, or remove what leads to one: a choice of an input, or points, by :exclude (exclude.tsv)",
         ),
         (
             "a c",
             "workflow/inputs/00-body/value: \"{op}\" where op is \"other\": other has the inputs a, c; add has the inputs a, b\n\
-             try: give all computations that the name leads to the same inputs, or leave out the choice, or these points in exclude.tsv, in a text :exclude",
+             try: give all computations that the name leads to the same inputs, or remove what leads to one: a choice of an input, or points, by :exclude (exclude.tsv)",
         ),
         (
             "",
             "workflow/inputs/00-body/value: \"{op}\" where op is \"other\": other has no inputs; add has the inputs a, b\n\
-             try: give all computations that the name leads to the same inputs, or leave out the choice, or these points in exclude.tsv, in a text :exclude",
+             try: give all computations that the name leads to the same inputs, or remove what leads to one: a choice of an input, or points, by :exclude (exclude.tsv)",
         ),
     ] {
         over("add\nother\n").computation("other", inputs, "sum").tells(told);
@@ -51,12 +51,12 @@ fn all_computations_have_the_same_outputs() {
         (
             "sum/",
             "workflow/inputs/00-body/value: \"{op}\" where op is \"other\": other has the outputs sum/; add has the outputs sum\n\
-             try: give all computations that the name leads to the same outputs, or leave out the choice, or these points in exclude.tsv, in a text :exclude",
+             try: give all computations that the name leads to the same outputs, or remove what leads to one: a choice of an input, or points, by :exclude (exclude.tsv)",
         ),
         (
             "sum b",
             "workflow/inputs/00-body/value: \"{op}\" where op is \"other\": other has the outputs sum, b; add has the outputs sum\n\
-             try: give all computations that the name leads to the same outputs, or leave out the choice, or these points in exclude.tsv, in a text :exclude",
+             try: give all computations that the name leads to the same outputs, or remove what leads to one: a choice of an input, or points, by :exclude (exclude.tsv)",
         ),
     ] {
         over("add\nother\n").computation("other", "a b", outputs).tells(told);
@@ -125,7 +125,7 @@ fn names_of_several_factors_are_those_of_their_points() {
     };
     task().tells(
         "workflow/inputs/00-body/value: \"{op}-{size}\" where op is \"max\", size is \"big\": there is no computation \"max-big\"\n\
-         try: make it, or leave out the choice, or these points in exclude.tsv, in a text :exclude",
+         try: make it, or remove what leads to it: a choice of an input, or points, by :exclude (exclude.tsv)",
     );
     // Computations of points that are left out need not exist.
     task().file("workflow/exclude.tsv", "size\top\nbig\tmax\n").tells("");
@@ -148,7 +148,7 @@ fn names_are_those_of_all_sweeps_around() {
     task("big\n").tells("");
     task("big\nhuge\n").tells(
         "workflow/inputs/00-body/inputs/00-body/value: \"{op}-{size}\" where op is \"add\", size is \"huge\": there is no computation \"add-huge\"\n\
-         try: make it, or leave out the choice, or these points in exclude.tsv, in a text :exclude",
+         try: make it, or remove what leads to it: a choice of an input, or points, by :exclude (exclude.tsv)",
     );
 }
 
@@ -165,7 +165,7 @@ fn the_levels_of_each_sweep_that_shares_a_body_are_checked() {
         "workflow.ce:3: \"{op}\" where op is \"ad\": there is no computation \"ad\"\n\
          | SWEEP(({op} x y)[00] :over op 'max' 'ad' :columns '00 value'))\n\
          |       ^\n\
-         try: did you mean \"add\"? else make it, or leave out the choice, or these points in exclude.tsv, in a text :exclude",
+         try: did you mean \"add\"? else make it, or remove what leads to it: a choice of an input, or points, by :exclude (exclude.tsv)",
     );
 }
 
@@ -221,7 +221,7 @@ fn a_node_of_a_text_has_the_signature_that_its_computations_share() {
             "workflow.ce:2: \"{op}\" where op is \"divmod\": divmod has the inputs dividend, divisor; add has the inputs a, b\n\
              | SWEEP((add ({op} x y)) :over op 'add' 'divmod' :columns '00 value')\n\
              |            ^\n\
-             try: give all computations that the name leads to the same inputs, or leave out the choice, or these points in exclude.tsv, in a text :exclude",
+             try: give all computations that the name leads to the same inputs, or remove what leads to one: a choice of an input, or points, by :exclude (exclude.tsv)",
         ),
         (
             "'add' 'no'",
@@ -229,7 +229,7 @@ fn a_node_of_a_text_has_the_signature_that_its_computations_share() {
             "workflow.ce:2: \"{op}\" where op is \"no\": there is no computation \"no\"\n\
              | SWEEP(({op} x y)[00] :over op 'add' 'no' :columns '00 value')\n\
              |       ^\n\
-             try: make it, or leave out the choice, or these points in exclude.tsv, in a text :exclude",
+             try: make it, or remove what leads to it: a choice of an input, or points, by :exclude (exclude.tsv)",
         ),
     ] {
         sweep(levels, body).tells(told);
