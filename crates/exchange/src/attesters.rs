@@ -59,13 +59,16 @@ impl Serialize for Attester {
 /// if it failed.
 type Statement = (Attester, Option<HostKind>, Option<Vec<Digest>>);
 
+/// An execution that made outputs: when and by whom, if that is published, and its cost.
+type MadeExecution = (Option<PublishedExecution>, ExecutionCost);
+
 /// The statements about the executions of all calls.
 #[derive(Debug, Default)]
 pub struct Attestations {
     by_call: HashMap<Blake3, Vec<Statement>>,
     /// The executions that made outputs, by the call and the outputs. They are sorted: the one that ended first is first, and ones without an
     /// end are last.
-    made: HashMap<(Blake3, Vec<Digest>), Vec<(Option<PublishedExecution>, ExecutionCost)>>,
+    made: HashMap<(Blake3, Vec<Digest>), Vec<MadeExecution>>,
 }
 
 /// The duration and memory of an execution, as the ledger has them.
@@ -188,7 +191,7 @@ impl Attestations {
     }
 
     /// The executions that have made the outputs of a record.
-    fn made(&self, record: &CallRecord) -> &[(Option<PublishedExecution>, ExecutionCost)] {
+    fn made(&self, record: &CallRecord) -> &[MadeExecution] {
         let recorded = record.outputs.iter().map(|it| it.digest).collect();
         self.made.get(&(call_identity(record), recorded)).map_or(&[], Vec::as_slice)
     }
