@@ -330,12 +330,7 @@ fn print_steps(table: &Frame, out: &mut dyn Write) -> Result<(), Error> {
 
 /// Says which texts of rows tell no points apart.
 fn say_row_labels(table: &Frame) {
-    for name in table.row_labels() {
-        say(
-            "ce",
-            &format_args!("{name} tells no points apart: no two calls have a text in common"),
-        );
-    }
+    report::row_labels_in_words(table).iter().for_each(|line| say("ce", line));
 }
 
 /// Prints, once for each reason, that there may be more rows.

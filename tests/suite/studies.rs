@@ -119,7 +119,7 @@ fn commit_program(lab: &Lab, from: &str, to: &str) {
 fn with_program(lab: Lab) -> Lab {
     fs::create_dir_all(lab.path("app/src")).unwrap();
     let text = "#include <stdlib.h>\nint main(int n, char **a)\n{\n    volatile long sum = n;\n    \
-                for (long i = 0; i < atol(a[1]); i++)\n        sum += i;\n    return 0;\n}\n";
+                for (long i = 0; i < atol(a[2]); i++)\n        sum += i;\n    return 0;\n}\n";
     fs::write(lab.path("app/src/main.c"), text).unwrap();
     lab.git("app", &["init", "--quiet"]);
     lab.git("app", &["add", "."]);
@@ -140,8 +140,12 @@ fn history<'a>(lab: &'a Lab, path: &[&str]) -> Ran<'a> {
     let mut lines = listed.lines();
     lines.reverse();
     fs::write(lab.path("data/commits"), lines.join("\n") + "\n").unwrap();
-    run(lab, "history", &["-r", "app=../app", "-p", "machine=ada", "../data/commits"]).exit(0)
+    fs::write(lab.path("data/suite"), "short 1000\nlong 100000\n").unwrap();
+    run(lab, "history", &HISTORY).exit(0)
 }
+
+const HISTORY: [&str; 6] =
+    ["-r", "app=../app", "-p", "machine=ada", "../data/commits", "suite=../data/suite"];
 
 #[test]
 fn a_history_executes_the_calls_of_new_commits() {
@@ -150,17 +154,24 @@ fn a_history_executes_the_calls_of_new_commits() {
     let ran = history(&lab, &["--", "src"]).says("13 computed, 1 failed, 5 blocked");
     assert!(lab.stored(outputs(&ran)[0]).contains("rows failed or have no value"));
     let [table] = tables(&lab).try_into().unwrap();
-    assert_eq!(table.lines().count(), 20);
-    let failed =
-        table.lines().filter(|line| line.ends_with("\"seconds\":null,\"status\":\"failed\"}"));
+    // A row for each benchmark, or one that has failed.
+    assert_eq!(table.lines().count(), 35);
+    let failed = table.lines().filter(|line| line.ends_with("\"status\":\"failed\"}"));
     assert_eq!(failed.count(), 5);
-    assert!(table.lines().nth(5).unwrap().contains("\"subject\":\"return 0\",\"replicate\":1,"));
+    let steps = lab.run(
+        "ce",
+        &[&["table", "--steps", "--task=tasks-example/history", "../storage"][..], &HISTORY]
+            .concat(),
+    );
+    let steps = steps.exit(3).stdout;
+    let of = |name: &str| steps.contains(&format!("seconds (benchmark = {name})"));
+    assert!(of("short") && of("long") && !of(""), "{steps}");
+    assert!(table.lines().nth(10).unwrap().contains("\"subject\":\"return 0\",\"replicate\":1,"));
     // A commit that touched the README alone is drawn, and shares its calls.
     history(&lab, &[]).says(" 1 computed, 1 failed, 5 blocked");
     commit_program(&lab, "i % 2", "i % 3");
     history(&lab, &[]).says(" 7 computed, 1 failed, 5 blocked");
     let unknown = "{\"commit\":\"0000000000000000000000000000000000000001\"}\n";
     fs::write(lab.path("data/commits"), unknown).unwrap();
-    let given = ["-r", "app=../app", "-p", "machine=ada", "../data/commits"];
-    run(&lab, "history", &given).exit(3).says("try: git -C").says("fetch --tags");
+    run(&lab, "history", &HISTORY).exit(3).says("try: git -C").says("fetch --tags");
 }

@@ -28,7 +28,7 @@ use ce_model::task::{Node, NodeId, SweepId, Task};
 use ce_storage::{Entry, Record, RecordState};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
-use crate::frame::{ColumnRole, Frame, FrameColumn, FrameRow, RowOrigin, RowStatus};
+use crate::frame::{ColumnRole, Frame, FrameColumn, FrameRow, RowKeyError, RowOrigin, RowStatus};
 
 /// The reason why there is no table.
 #[derive(Debug, thiserror::Error, Explain)]
@@ -37,6 +37,10 @@ pub enum SweepTableError {
     #[error(transparent)]
     #[hint(_0.hint())]
     Columns(#[from] TableFault),
+    /// The rows of an output lack a key.
+    #[error(transparent)]
+    #[hint(_0.hint())]
+    RowKey(#[from] RowKeyError),
     /// A file cannot be read.
     #[error(transparent)]
     #[exit(Storage)]
@@ -88,9 +92,9 @@ impl Frame {
         }
         let of_rows = rules.columns.iter().find(|column| column.shape == ColumnShape::Rows);
         let of_rows = of_rows.map(|column| column.output);
-        table.find_row_keys(|column| {
+        table.find_row_keys(rules.row_keys(), |column| {
             of_rows.is_some() && column.is_field && column.output == of_rows
-        });
+        })?;
         for (name, measure) in rules.measures() {
             if let Some(at) = table.place(name) {
                 table.columns[at].measure = measure.clone();

@@ -5,6 +5,7 @@
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
 
+use super::digits::{ends, justified, significant};
 use super::json_line;
 use super::table::{JsonCells, JsonMeasure, has_text};
 use super::terminal::{ColumnStyle, fitted_within, harmless, terminal_width};
@@ -26,24 +27,6 @@ pub enum MedianFormat {
     Markdown,
     /// A JSON object for each column.
     Json,
-}
-
-/// A number with this many significant digits, without trailing zeros, and more only if it is whole.
-pub(super) fn significant(value: f64, digits: i32) -> String {
-    if value == 0.0 || !value.is_finite() {
-        let text = if value.is_infinite() { "∞".to_owned() } else { value.abs().to_string() };
-        return if value < 0.0 { format!("-{text}") } else { text };
-    }
-    let magnitude = value.abs().log10().floor() as i32;
-    if !(-6..15).contains(&magnitude) {
-        return format!("{value:.*e}", digits.max(1) as usize - 1);
-    }
-    let decimals = (digits - 1 - magnitude).max(0) as usize;
-    let text = format!("{value:.decimals$}");
-    match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => text,
-    }
 }
 
 /// A ratio and its ends: with three decimals, or two if it is large or not well known.
@@ -161,7 +144,7 @@ fn lines(table: &MedianTable, column: &MedianColumn, notes: &mut Vec<String>) ->
         line.push(if old == new { old.to_string() } else { format!("{old}+{new}") });
         for statistic in side_statistics() {
             line.extend(row.samples.each_ref().map(|sample| match sample {
-                Some(sample) => significant((statistic.of)(sample), 4),
+                Some(sample) => justified((statistic.of)(sample), ends(sample), 4),
                 None => "-".to_owned(),
             }));
         }
@@ -304,6 +287,9 @@ fn below(table: &MedianTable, column: &MedianColumn, threshold: f64) -> Vec<Stri
             table.differing.join(", ")
         ));
     }
+    if !table.pooled.is_empty() {
+        lines.push(format!("groups are pooled over {}", table.pooled.join(", ")));
+    }
     let single = column.rows.len() - compared;
     if single > 0 {
         lines.push(format!("{} of one side only", counted(single, "group")));
@@ -394,6 +380,7 @@ struct JsonMedians<'a> {
     threshold: f64,
     confidence: Option<f64>,
     differing: &'a [String],
+    pooled: &'a [String],
     groups: Vec<JsonMedian<'a>>,
     mean: Option<JsonRatio>,
     by_chance: Option<f64>,
@@ -453,6 +440,7 @@ impl<'a> JsonMedians<'a> {
             threshold,
             confidence: column.confidence,
             differing: &table.differing,
+            pooled: &table.pooled,
             groups: column
                 .rows
                 .iter()

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use super::calls::title;
+use super::digits::without_noise;
 use super::terminal::{ColumnStyle, fitted_within, terminal_width};
 use super::{harmless, json_line};
 use ce_evaluate::Evaluation;
@@ -31,6 +32,15 @@ pub enum TableFormat {
     Csv,
     /// An object for each row.
     Json,
+}
+
+/// Says which texts of rows tell no points apart, and why.
+pub fn row_labels_in_words(frame: &Frame) -> Vec<String> {
+    let why = match frame.has_row_keys {
+        true => "by names other columns in :columns",
+        false => "no two calls of a point have a text in common",
+    };
+    frame.row_labels().map(|name| format!("{name} tells no points apart: {why}")).collect()
 }
 
 /// Prints the rows of a table. Returns the names of the columns that a narrow terminal has no room for.
@@ -377,7 +387,12 @@ pub fn table_summary(
         let mut line: Vec<String> = point.iter().map(|cell| cell.text().to_owned()).collect();
         for column in columns {
             line.push(column.n.to_string());
-            line.extend(column.statistics.iter().map(|cell| cell.text().to_owned()));
+            let [_, ends @ ..] = &column.statistics;
+            let ends = ends.each_ref().map(|cell| cell.number().unwrap_or(f64::NAN));
+            line.extend(column.statistics.iter().map(|cell| match format {
+                TableFormat::Csv => cell.text().to_owned(),
+                _ => without_noise(cell.text(), ends),
+            }));
         }
         let is_shown = format == TableFormat::Csv || *not_ok > 0;
         line.push(if is_shown { not_ok.to_string() } else { String::new() });

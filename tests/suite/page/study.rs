@@ -85,8 +85,8 @@ fn a_reader_finds_question_results_measurements_and_how_to_repeat_them() {
         "Made by tell from runs, data.",
         // Medians of 8 values with an interval, and what became of them.
         "medians of 8 measurements each. Less is better.",
-        "<b>10.1</b>",
-        "<b>15.1</b>",
+        "<b>10.09</b>",
+        "<b>15.11</b>",
         "fast → slow",
         "more <span class=\"bad\">(worse)</span>",
         "ce run ../results -p machine=ada data=FILE",

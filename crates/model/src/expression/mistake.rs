@@ -629,6 +629,7 @@ fn sweep_hint(fault: &SweepFault) -> Option<String> {
         SweepFault::NoLevels => "leave out fewer points in :exclude and :where",
         SweepFault::Column(_) => "write '00 seconds', '00 *' or '00 **'",
         SweepFault::ColumnUnit(_) => "write '00 seconds [s] less', or '00 accuracy more'",
+        SweepFault::RowKeys(_) => "write '00 ** by benchmark size', with each name once",
         SweepFault::SameColumn(_) => "name the columns, as in :columns '00 seconds'",
         SweepFault::NestedColumn(name) if name == STATUS => {
             "remove :allow-failed of one of both sweeps, or take the table under a name in place of **"

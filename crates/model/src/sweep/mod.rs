@@ -144,6 +144,12 @@ impl Sweep {
         })
     }
 
+    /// The columns by which rows of an output are told apart, if they are written.
+    pub fn row_keys(&self) -> &[Box<str>] {
+        let mut keys = self.written.iter().flatten().map(|column| &*column.keys);
+        keys.find(|keys| !keys.is_empty()).unwrap_or_default()
+    }
+
     /// Everything but the place, the label, the spelling of the columns, and the facts that follow from the body.
     fn identity(&self) -> SweepIdentity<'_> {
         let names = [&*self.binds, &*self.asked];
@@ -205,6 +211,8 @@ pub struct WrittenColumn {
     pub shape: ColumnShape,
     /// The measure of its values.
     pub measure: ColumnMeasure,
+    /// The columns that tell its rows apart; empty if their texts do. As a measure, they are for people.
+    pub keys: Vec<Box<str>>,
 }
 
 impl WrittenColumn {
@@ -213,7 +221,12 @@ impl WrittenColumn {
         let ColumnMeasure { unit, better } = &self.measure;
         let unit = unit.as_ref().map(|unit| format!(" [{unit}]")).unwrap_or_default();
         let better = better.map(|better| format!(" {}", better.word())).unwrap_or_default();
-        format!("{} {}{unit}{better}", self.output, self.shape.text())
+        let mut text = format!("{} {}{unit}{better}", self.output, self.shape.text());
+        for (at, key) in self.keys.iter().enumerate() {
+            text.push_str(if at == 0 { " by " } else { " " });
+            text.push_str(key);
+        }
+        text
     }
 }
 

@@ -113,7 +113,7 @@ pub fn read_condition(line: &str) -> Result<Condition, SweepFault> {
 /// # Errors
 ///
 /// Fails unless it is the number or the name of an output, a blank and a name. A number has two digits. A unit in brackets may follow,
-/// and `less` or `more`.
+/// and `less` or `more`; behind `**`, `by` and the names of columns.
 pub fn read_column(line: &str) -> Result<WrittenColumn, SweepFault> {
     let Some((output, rest)) = line.split_once(char::is_whitespace).filter(|(output, _)| {
         let is_number = output.bytes().all(|c| c.is_ascii_digit());
@@ -121,6 +121,19 @@ pub fn read_column(line: &str) -> Result<WrittenColumn, SweepFault> {
     }) else {
         return Err(SweepFault::Column(line.to_owned()));
     };
+    if let Some((shape, keys)) = split_keys(rest.trim()) {
+        let keys: Vec<Box<str>> = keys.split_whitespace().map(Into::into).collect();
+        let has_twice = (1..keys.len()).any(|at| keys[..at].contains(&keys[at]));
+        if shape != ColumnShape::Rows || keys.is_empty() || has_twice {
+            return Err(SweepFault::RowKeys(line.to_owned()));
+        }
+        return Ok(WrittenColumn {
+            output: output.into(),
+            shape,
+            measure: ColumnMeasure::default(),
+            keys,
+        });
+    }
     let (rest, better) = split_better(rest.trim());
     let mut brackets = rest.match_indices('[').map(|(at, _)| rest.split_at(at));
     let unit = brackets.find(|(name, _)| name.is_empty() || name.ends_with(char::is_whitespace));
@@ -141,7 +154,16 @@ pub fn read_column(line: &str) -> Result<WrittenColumn, SweepFault> {
     if shape.is_json() && measure != ColumnMeasure::default() {
         return Err(SweepFault::FieldUnit(line.to_owned()));
     }
-    Ok(WrittenColumn { output: output.into(), shape, measure })
+    Ok(WrittenColumn { output: output.into(), shape, measure, keys: Vec::new() })
+}
+
+/// Splits the fields of JSON, `*` or `**`, from the names behind `by`.
+fn split_keys(text: &str) -> Option<(ColumnShape, &str)> {
+    let (shape, rest) = text.split_once(char::is_whitespace)?;
+    let shape = ColumnShape::from_text(shape);
+    let names = rest.trim_start().strip_prefix("by")?;
+    let is_word = names.is_empty() || names.starts_with(char::is_whitespace);
+    (shape.is_json() && is_word).then_some((shape, names))
 }
 
 /// Takes `less` or `more` from the end of a text that has something before it.
@@ -661,6 +683,10 @@ pub enum SweepFault {
     #[error("{0:?} has a unit or a direction, and stands for fields of JSON")]
     #[hint("leave it out: the fields have units of their own, which their names may have")]
     FieldUnit(String),
+    /// A line of `columns` says wrongly which columns tell rows apart.
+    #[error("{0:?} does not name the columns that tell the rows of an output apart")]
+    #[hint("write a line such as 00 ** by benchmark size, with each name once")]
+    RowKeys(String),
     /// A line of `columns` has the name of no output that the body passes up.
     #[error(transparent)]
     #[hint(_0.hint())]
@@ -766,5 +792,22 @@ mod tests {
         for line in ["00 * [s]", "00 ** less"] {
             assert_eq!(read_column(line), Err(SweepFault::FieldUnit(line.to_owned())));
         }
+    }
+
+    #[test]
+    fn rows_may_have_the_names_of_their_keys() {
+        for (line, names, text) in [
+            ("00 ** by benchmark", &["benchmark"][..], "00 ** by benchmark"),
+            ("rows  ** \tby  less  size", &["less", "size"], "rows ** by less size"),
+        ] {
+            let column = read_column(line).unwrap();
+            assert_eq!((&column.shape, column.text().as_str()), (&ColumnShape::Rows, text));
+            assert_eq!(column.keys.iter().map(|key| &**key).collect::<Vec<_>>(), names);
+            assert_eq!(read_column(text), Ok(column));
+        }
+        for line in ["00 ** by", "00 * by a", "00 ** by a b a"] {
+            assert_eq!(read_column(line), Err(SweepFault::RowKeys(line.to_owned())));
+        }
+        assert_eq!(read_column("00 ** bypass").unwrap().keys, []);
     }
 }

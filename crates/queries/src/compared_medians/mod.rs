@@ -209,6 +209,8 @@ pub struct MedianTable {
     pub groups: Vec<String>,
     /// The names of points without a common text of the sides. They distinguish no groups.
     pub differing: Vec<String>,
+    /// The names of columns that tell rows apart, and no groups: their measurements are together.
+    pub pooled: Vec<String>,
     pub columns: Vec<MedianColumn>,
 }
 

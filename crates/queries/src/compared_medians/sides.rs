@@ -81,6 +81,7 @@ impl<'a> SideComparison<'a> {
         let rules = self.rules;
         let (groups, differing) = self.group_columns()?;
         let gathered = self.gathered(&groups);
+        let told_apart = [&groups[..], &differing[..]].concat();
         let asked: Vec<&str> = match &rules.columns[..] {
             [] => self.names().into_iter().filter(|name| !self.is_taken(name)).collect(),
             asked => asked.iter().map(String::as_str).collect(),
@@ -106,9 +107,34 @@ impl<'a> SideComparison<'a> {
             let names = self.names().into_iter();
             return Err(MedianError::Nothing(names.map(str::to_owned).collect()));
         }
+        let pooled = self.pooled(&gathered, &told_apart);
         let [groups, differing] =
             [groups, differing].map(|names| names.iter().map(|it| it.name.to_owned()).collect());
-        Ok(MedianTable { levels: self.levels.map(|(_, texts)| texts), groups, differing, columns })
+        let levels = self.levels.map(|(_, texts)| texts);
+        Ok(MedianTable { levels, groups, differing, pooled, columns })
+    }
+
+    /// The columns that tell rows apart, but not these groups, although rows of a group differ in them.
+    fn pooled(&self, gathered: &[RowGroup<'a, 2>], told_apart: &[SideColumn<'_>]) -> Vec<String> {
+        let is_left_out = |name: &&str| {
+            name != &REPLICATE
+                && self.levels.as_ref().is_none_or(|(by, _)| by != name)
+                && !self.rules.columns.iter().any(|column| column == name)
+                && told_apart.iter().all(|known| known.name != *name)
+                && self.columns_named(name).any(|column| {
+                    matches!(column.role, ColumnRole::Key | ColumnRole::RowLabel)
+                        && !column.is_numeric
+                })
+        };
+        let has_several = |name: &&str| {
+            let places = self.frames.map(|frame| frame.place(name));
+            gathered.iter().flat_map(|group| group.sides.iter().zip(places)).any(|(side, at)| {
+                let texts = side.ok().filter_map(|row| Some(row.cells[at?].text()));
+                texts.collect::<HashSet<_>>().len() > 1
+            })
+        };
+        let names = self.names().into_iter().filter(is_left_out).filter(has_several);
+        names.map(str::to_owned).collect()
     }
 
     /// The names of all columns; the newer side comes first.
@@ -174,7 +200,12 @@ impl<'a> SideComparison<'a> {
                 columns.push(self.found(name)?);
             }
         }
-        let (differing, groups) = columns.into_iter().partition(|column| self.differs(*column));
+        let (differing, mut groups): (Vec<_>, Vec<_>) =
+            columns.into_iter().partition(|column| self.differs(*column));
+        if self.rules.groups.is_empty() {
+            let is_key = |column: &FrameColumn| column.role == ColumnRole::Key;
+            groups.retain(|column| self.columns_named(column.name).any(is_key));
+        }
         Ok((groups, differing))
     }
 
@@ -542,6 +573,26 @@ mod tests {
             MedianTable::new(MedianTables::Tables([&tables[0], &tables[1]]), &groups).unwrap();
         assert_eq!(compared.columns.len(), 1, "size is not compared");
         assert_eq!(words(&compared.columns[0]), ["1 2+2 (0+0) too few", "2 1+1 (0+0) too few"]);
+    }
+
+    #[test]
+    fn groups_are_pooled_over_a_name_only_where_others_are_named_and_that_is_told() {
+        let table = frame(SUITE);
+        let compared = MedianTable::new(levels(&table, "tool", ["a", "b"]), &rules()).unwrap();
+        assert_eq!(
+            (&*compared.groups, &*compared.pooled),
+            (&["benchmark".to_owned()][..], &[][..])
+        );
+        let groups = MedianRules { groups: vec!["tool".to_owned()], ..rules() };
+        let tables = MedianTables::Tables([&table, &table]);
+        let compared = MedianTable::new(tables, &groups).unwrap();
+        assert_eq!(compared.pooled, ["benchmark"]);
+        let mut table = frame(SUITE);
+        let at = table.place("benchmark").unwrap();
+        table.columns[at].role = ColumnRole::RowLabel;
+        let compared = MedianTable::new(levels(&table, "tool", ["a", "b"]), &rules()).unwrap();
+        assert_eq!(compared.pooled, ["benchmark"]);
+        assert_eq!(compared.groups, [""; 0]);
     }
 
     #[test]

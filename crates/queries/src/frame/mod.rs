@@ -11,8 +11,10 @@ mod row_columns;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+use ce_model::exit::Explain;
 use ce_model::plan::CallId;
 use ce_model::shared_text::SharedText;
+use ce_model::suggest::UnknownName;
 use ce_model::sweep::{CellValue, ColumnMeasure, REPLICATE, Until};
 
 pub use self::groups::{CallValues, FrameSide, MeasuredSide, MeasuredValue, RowGroup, SideRows};
@@ -35,7 +37,15 @@ pub struct Frame {
     pub extent: SweepExtent,
     /// Whether rows have the attesters of their calls.
     pub has_attesters: bool,
+    /// Whether the sweep names the columns that tell the rows of an output apart.
+    pub has_row_keys: bool,
 }
+
+/// The rows of an output lack a column that should tell them apart.
+#[derive(Debug, thiserror::Error, Explain)]
+#[error("the rows have no column {0}, which :columns names behind by")]
+#[hint(Some(_0.suggestion("columns")))]
+pub struct RowKeyError(UnknownName);
 
 /// The points of a sweep, as far as they are known.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -74,7 +84,7 @@ pub enum ColumnRole {
     Key,
     /// It belongs to points, and does not tell them apart.
     Label,
-    /// A text of rows that no two calls have in common. It tells rows apart, and no points.
+    /// A text of rows by which points are not told apart.
     RowLabel,
     /// A result.
     #[default]
@@ -266,7 +276,7 @@ impl Frame {
         mixed.collect()
     }
 
-    /// The names of the columns of rows that tell no points apart, since no two calls have a text of them in common.
+    /// The names of the columns of rows whose texts tell no points apart.
     pub fn row_labels(&self) -> impl Iterator<Item = &str> {
         let labels = self.columns.iter().filter(|column| column.role == ColumnRole::RowLabel);
         labels.map(|column| &*column.name)
@@ -315,33 +325,76 @@ impl Frame {
         self.rows.iter_mut().for_each(|row| row.cells.resize(width, CellValue::Null));
     }
 
-    /// Finds the roles of columns that an output has for each of its rows: columns of texts, such as the name of a
-    /// benchmark, tell points apart. If several calls make rows, and all their texts differ, the texts only tell rows
-    /// apart.
-    pub(crate) fn find_row_keys(&mut self, is_of_rows: impl Fn(&FrameColumn) -> bool) {
-        for at in self.places(|column| column.role == ColumnRole::Value && is_of_rows(column)) {
-            let cells = self.ok().map(|row| &row.cells[at]);
-            let kinds = CellKinds::new(&self.columns[at], cells);
-            if kinds.cells > kinds.numbers && !kinds.are_mostly_numbers() {
-                self.columns[at].role =
-                    if self.is_of_calls(at) { ColumnRole::RowLabel } else { ColumnRole::Key };
-            }
+    /// Finds the roles of columns that an output has for each of its rows. The columns `by` tell points apart; without one, columns of
+    /// texts do, such as the name of a benchmark, unless no calls of a point share a text.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the rows have no column of this name.
+    pub(crate) fn find_row_keys(
+        &mut self,
+        by: &[Box<str>],
+        is_of_rows: impl Fn(&FrameColumn) -> bool,
+    ) -> Result<(), RowKeyError> {
+        let of_rows = self.places(|column| column.role == ColumnRole::Value && is_of_rows(column));
+        let names = || of_rows.iter().map(|at| &*self.columns[*at].name);
+        let mut keys = by.iter().map(|key| &**key).filter(|_| !of_rows.is_empty());
+        if let Some(unknown) = keys.find(|key| names().all(|name| name != *key)) {
+            return Err(RowKeyError(UnknownName::new(unknown, names())));
         }
+        self.has_row_keys = !by.is_empty();
+        let mut roles = Vec::with_capacity(of_rows.len());
+        for at in &of_rows {
+            let column = &self.columns[*at];
+            let kinds = CellKinds::new(column, self.ok().map(|row| &row.cells[*at]));
+            let is_text = kinds.cells > kinds.numbers && !kinds.are_mostly_numbers();
+            let is_key = match by {
+                [] => is_text && !self.is_of_calls(*at),
+                by => by.iter().any(|key| **key == *column.name),
+            };
+            roles.push(match (is_key, is_text) {
+                (true, _) => ColumnRole::Key,
+                (false, true) => ColumnRole::RowLabel,
+                (false, false) => ColumnRole::Value,
+            });
+        }
+        for (at, role) in of_rows.into_iter().zip(roles) {
+            self.columns[at].role = role;
+        }
+        Ok(())
     }
 
-    /// Whether several calls make a column, and all their texts differ.
+    /// Whether a column of texts tells calls apart, as a time does: no calls of a point share a text. Where each point has one call, no
+    /// calls at all do, and none has several texts, since these could be benchmarks of its own.
     fn is_of_calls(&self, column: usize) -> bool {
-        let mut makers: HashMap<&str, Option<usize>> = HashMap::new();
-        let mut calls = HashSet::new();
-        for row in self.ok().filter(|row| row.cells[column] != CellValue::Null) {
+        let mut has_replicates = false;
+        for group in self.groups() {
+            let calls = self.calls_of_texts(group.sides[0].ok(), column);
+            let Some(calls) = calls else { return false };
+            has_replicates |= calls.values().collect::<HashSet<_>>().len() > 1;
+        }
+        let calls = || self.calls_of_texts(self.ok(), column);
+        has_replicates
+            || calls().is_some_and(|calls| {
+                let different: HashSet<_> = calls.values().collect();
+                different.len() > 1 && different.len() == calls.len()
+            })
+    }
+
+    /// The call that makes each text of a column in some rows. `None` if two calls make one.
+    fn calls_of_texts<'a>(
+        &self,
+        rows: impl Iterator<Item = &'a FrameRow>,
+        column: usize,
+    ) -> Option<HashMap<&'a str, Option<usize>>> {
+        let mut calls = HashMap::new();
+        for row in rows.filter(|row| row.cells[column] != CellValue::Null) {
             let call = self.call_of(row, column);
-            calls.insert(call);
-            let text = row.cells[column].text();
-            if *makers.entry(text).or_insert(call) != call {
-                return false;
+            if *calls.entry(row.cells[column].text()).or_insert(call) != call {
+                return None;
             }
         }
-        calls.len() > 1
+        Some(calls)
     }
 
     /// The units and directions of columns, by their names, where some are given.
@@ -363,7 +416,7 @@ pub(crate) mod tests {
         let columns = lines.next().unwrap_or_default().split_whitespace().map(column);
         let mut frame = Frame { columns: columns.collect(), ..Frame::default() };
         frame.rows = lines.map(row).collect();
-        frame.find_row_keys(|column| column.is_field);
+        frame.find_row_keys(&[], |column| column.is_field).unwrap();
         frame
     }
 
@@ -458,6 +511,48 @@ pub(crate) mod tests {
         );
         assert_eq!(with_role(&frame, ColumnRole::RowLabel), ["at"]);
         assert_eq!(frame.row_labels().collect::<Vec<_>>(), ["at"]);
+    }
+
+    #[test]
+    fn texts_that_differ_in_each_call_of_a_point_tell_rows_apart() {
+        let suite = "n replicate name@0* at@0* s@0*
+             1 1 fast noon  5 | 1
+             1 1 slow noon  9 | 1
+             1 2 fast night 5 | 2
+             1 2 slow night 9 | 2
+             2 1 fast noon  5 | 3
+             2 1 slow noon  9 | 3";
+        assert_eq!(with_role(&frame(suite), ColumnRole::Key), ["n", "replicate", "name"]);
+        assert_eq!(with_role(&frame(suite), ColumnRole::RowLabel), ["at"]);
+    }
+
+    #[test]
+    fn texts_of_a_call_that_no_other_call_has_are_keys_without_replicates() {
+        let own = "crate name@0* s@0*\n a one 5 | 1\n a two 9 | 1\n b three 7 | 2";
+        assert_eq!(with_role(&frame(own), ColumnRole::Key), ["crate", "name"]);
+        let time = "commit at@0* s@0*\n a noon 5 | 1\n b night 9 | 2";
+        assert_eq!(with_role(&frame(time), ColumnRole::RowLabel), ["at"]);
+    }
+
+    #[test]
+    fn named_columns_of_rows_are_the_keys() {
+        let rows = "n name@0* size@0* tag@0* s@0*\n 1 fast 8 x 5 | 1\n 1 fast 9 y 9 | 1";
+        let by = |names: &[&str]| {
+            let mut table = frame(&rows.replace('*', ""));
+            table.columns.iter_mut().for_each(|column| column.is_field = column.output.is_some());
+            let names: Vec<Box<str>> = names.iter().map(|name| (*name).into()).collect();
+            table.find_row_keys(&names, |column| column.is_field).map(|()| table)
+        };
+        let table = by(&["size", "name"]).unwrap();
+        assert_eq!(with_role(&table, ColumnRole::Key), ["n", "name", "size"]);
+        assert_eq!(table.row_labels().collect::<Vec<_>>(), ["tag"]);
+        assert_eq!(table.groups().len(), 2);
+        let error = by(&["name", "sizes"]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the rows have no column \"sizes\", which :columns names behind by"
+        );
+        assert!(error.hint().unwrap().starts_with("did you mean \"size\"?"));
     }
 
     #[test]

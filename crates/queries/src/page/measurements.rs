@@ -144,7 +144,11 @@ impl<'a> MeasuredTable<'a> {
             });
             CommitSteps { point: points[0], n: series.len(), steps: steps.collect() }
         });
-        steps.collect()
+        // A row that is not there has no text of an output, such as the name of a benchmark: such rows are no series.
+        let has_texts = |point: &MeasuredPoint<'_>| {
+            self.axes.iter().zip(&point.levels).all(|(axis, level)| !axis.levels[*level].is_empty())
+        };
+        steps.filter(|it| it.n > 0 || has_texts(&self.points[it.point])).collect()
     }
 
     /// Gathers the measurements of a table.

@@ -18,6 +18,8 @@ use super::gallery::gallery;
 use super::plot::{self, AxisScale};
 use super::{ShownUnit, different, grouped, short, text};
 use crate::compared_medians::{false_alarms, ratio_texts, steps_in_words};
+use crate::digits::ends;
+use crate::table::row_labels_in_words;
 
 /// The largest number of points that are shown, and of columns of a table.
 const POINTS: usize = 200;
@@ -92,9 +94,7 @@ pub(super) fn section(tables: &[ShownTable<'_>], has_figures: bool) -> Markup {
                     @for (name, value) in &measured.mixed {
                         p.hint { (text(name)) " has no medians: one of its values is " (text(&format!("{value:?}"))) "." }
                     }
-                    @for name in table.frame.row_labels() {
-                        p.hint { (text(name)) " tells no points apart: no two calls have a text in common." }
-                    }
+                    @for line in row_labels_in_words(&table.frame) { p.hint { (text(&line)) "." } }
                     @if measured.has_replicates {
                         @for column in 0..measured.columns.len().min(COLUMNS) {
                             (of_column(measured, column, has_figures))
@@ -229,13 +229,16 @@ const STATISTICS: [PointStatistic; 3] = [
         title: |column| {
             Some(if column.most > 1 { "median".to_owned() } else { column.title.clone() })
         },
-        cell: |column, sample| html! { td.number { b { (column.unit.short(sample.median())) } } },
+        cell: |column, sample| {
+            html! { td.number { b { (column.unit.justified(sample.median(), ends(sample))) } } }
+        },
     },
     PointStatistic {
         title: |column| column.has_intervals.then(|| "95 % interval".to_owned()),
         cell: |column, sample| match sample.interval() {
-            Some([low, high]) => {
-                html! { td.number { (column.unit.short(low)) " – " (column.unit.short(high)) } }
+            Some(ends) => {
+                let [low, high] = ends.map(|end| column.unit.justified(end, ends));
+                html! { td.number { (low) " – " (high) } }
             }
             None => html! { td.number { "–" } },
         },

@@ -19,7 +19,7 @@ use std::io::{self, Write};
 
 pub use self::directory::{PageDirectory, PageError, begins_as_page, refuse_links};
 use self::measurements::ShownTable;
-use super::compared_medians::significant;
+use super::digits::{justified, significant};
 use super::terminal::harmless;
 use ce_model::digest::Blake3;
 use ce_queries::page::{FileFormat, PageData};
@@ -160,6 +160,11 @@ impl ShownUnit {
     /// A value in this unit.
     fn scaled(&self, value: f64) -> f64 {
         value * self.factor
+    }
+
+    /// A value in this unit, with the digits that the ends of its interval justify.
+    fn justified(&self, value: f64, ends: [f64; 2]) -> String {
+        grouped(&justified(self.scaled(value), ends.map(|end| self.scaled(end)), 3))
     }
 
     /// A value in this unit, with three digits.
