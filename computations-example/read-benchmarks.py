@@ -5,10 +5,12 @@
 # hyperfine (--export-json), Google Benchmark (--benchmark_format=json) or
 # pytest-benchmark (--benchmark-json, with --benchmark-save-data), or the text
 # of go test -bench. ROWS is NDJSON, one row for each measured value:
-#   the command or benchmark, and its parameters, by their names
+#   the command or benchmark, and its parameters, by their names; also the
+#     file or package, if there are several
 #   replicate    the number of the value at this point, from 1
 #   seconds      the time of one repetition
-# and the other numbers that the tool has for each value, by their own names.
+# and the other numbers that the tool has for each value, by their own names; and
+# status, failed or ok, if a benchmark has failed.
 # Statistics of the tool are left out: summarise-table makes them.
 #CE inputs results
 #CE outputs rows
@@ -17,7 +19,8 @@ import json
 import re
 import sys
 
-UNITS = {'ns': 1e-9, 'us': 1e-6, 'ms': 1e-3, 's': 1.0}
+UNITS = {'ns': 1e9, 'us': 1e6, 'ms': 1e3, 's': 1.0}
+SETTINGS = re.compile('(real_time|process_time|manual_time|(repeats|iterations|min_time|min_warmup_time):.*)')
 
 
 class Problem(Exception):
@@ -46,6 +49,7 @@ def from_hyperfine(data):
 def named(name):
     """The parts of a name such as sort/threads=4/1024: the benchmark, and its parameters."""
     benchmark, *parts = name.split('/')
+    parts = [part for part in parts if not SETTINGS.fullmatch(part)]
     row = {'benchmark': benchmark}
     for number, part in enumerate(parts):
         key, sign, value = part.partition('=') if '=' in part else part.partition(':')
@@ -67,18 +71,20 @@ def from_google(data):
             continue
         row = named(result.get('run_name', result['name']))
         if result.get('error_occurred'):
-            yield row, {'status': 'failed', 'reason': result.get('error_message')}
+            print(f"{result['name']} failed: {result.get('error_message')}", file=sys.stderr)
+            yield row, {'status': 'failed'}
             continue
         unit = UNITS[result.get('time_unit', 'ns')]
         if result.get('threads', 1) != 1:
             row['threads'] = result['threads']
         others = {name: value for name, value in result.items() if name not in SKIPPED and isinstance(value, (int, float))}
-        yield row, {'seconds': result['real_time'] * unit, 'cpu_seconds': result['cpu_time'] * unit, **others}
+        yield row, {'seconds': result['real_time'] / unit, 'cpu_seconds': result['cpu_time'] / unit, **others}
 
 
 def from_pytest(data):
     for result in data['benchmarks']:
-        row = {'benchmark': result['name'].partition('[')[0], **(result.get('params') or {})}
+        file, name = re.fullmatch('(?:(.*?)::)?(.*)', result.get('fullname', result['name']), re.DOTALL).groups('')
+        row = {'file': file, 'benchmark': name.partition('[')[0], **(result.get('params') or {})}
         if result.get('group') is not None:
             row['group'] = result['group']
         values = result['stats'].get('data')
@@ -92,13 +98,16 @@ GO = re.compile(r'(Benchmark\S*)\s+(\d+)\s+(.*)')
 
 
 def from_go(text):
+    package = ''
     for line in text.splitlines():
+        if line.startswith('pkg:'):
+            package = line.partition(':')[2].strip()
         found = GO.fullmatch(line.strip())
         if not found:
             continue
         name, _, rest = found.groups()
         name, dash, cpus = name.rpartition('-')
-        row = named(name if dash and cpus.isdecimal() else found[1])
+        row = {'pkg': package, **named(name if dash and cpus.isdecimal() else found[1])}
         if dash and cpus.isdecimal():
             row['cpus'] = int(cpus)
         words, measured = rest.split(), {}
@@ -129,6 +138,14 @@ def main(results, out):
         found = list(rows(opened.read()))
     if not found:
         raise Problem('the file has no measurements')
+    for place in ['file', 'pkg']:
+        if len({point.get(place) for point, _ in found}) == 1:
+            found = [({name: value for name, value in point.items() if name != place}, measured) for point, measured in found]
+    if any('status' in measured for _, measured in found):
+        found = [(point, {**measured, 'status': measured.get('status', 'ok')}) for point, measured in found]
+    # All names of parameters stand before the replicate in each row, so that a reader knows them as such.
+    names = list(dict.fromkeys(name for point, _ in found for name in point))
+    found = [({name: point.get(name) for name in names}, measured) for point, measured in found]
     counts = {}
     with open(out, 'w', encoding='utf-8') as opened:
         for point, measured in found:

@@ -93,7 +93,6 @@ mod special_numbers;
 mod storages;
 mod studies;
 mod suffixes;
-mod suites;
 mod suspension;
 mod sweep_telling;
 mod sweeps;

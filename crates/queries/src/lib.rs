@@ -10,6 +10,7 @@
 //! - [`page`]: the data of a page about a task or a storage.
 
 pub mod audit;
+pub mod benchmark_files;
 pub mod bisect;
 pub mod compared_medians;
 pub mod diff;

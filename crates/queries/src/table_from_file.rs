@@ -1,4 +1,4 @@
-//! A table that somebody gives as a file: NDJSON, TSV or CSV, also as `ce table` prints it.
+//! A table that somebody gives as a file: NDJSON, TSV or CSV, also as `ce table` prints it, or the file of a tool for benchmarks.
 //!
 //! No file declares which columns tell points apart. Columns before `replicate` do, and columns that are not all numbers. A
 //! column that is mostly numbers is ambiguous.
@@ -11,6 +11,7 @@ use ce_model::sweep::{
     Better, CellTable, CellValue, ColumnMeasure, REPLICATE, STATUS, SheetProblem, read_cells,
 };
 
+use crate::benchmark_files::{BenchmarkFileError, read_benchmarks};
 use crate::frame::{
     CellKinds, ColumnRole, Frame, FrameColumn, FrameRow, ROW_COLUMNS, RowColumn, RowStatus,
     RowSubject, row_column_name,
@@ -18,12 +19,14 @@ use crate::frame::{
 
 /// A file is not a table.
 #[derive(Debug, thiserror::Error, Explain)]
-#[error("{path} is not a table: {problem}")]
-#[hint(problem.fault.hint())]
-pub struct TableFileError {
-    /// The file.
-    path: String,
-    problem: SheetProblem,
+pub enum TableFileError {
+    #[error("{path} is not a table: {problem}")]
+    #[hint(problem.fault.hint())]
+    Sheet { path: String, problem: SheetProblem },
+    /// It is of a tool for benchmarks.
+    #[error("{path} cannot be compared: {problem}")]
+    #[hint(problem.hint())]
+    Benchmarks { path: String, problem: BenchmarkFileError },
 }
 
 /// The columns of a file that say what became of a row, each with its place.
@@ -60,9 +63,15 @@ fn printed_columns(names: &[String], status: usize) -> RowColumnPlaces {
 ///
 /// # Errors
 ///
-/// Fails if it is neither NDJSON, nor TSV or CSV with a header.
+/// Fails if it is neither NDJSON, nor TSV or CSV with a header, nor the file of a tool for benchmarks.
 pub fn read_table(path: &Path, contents: &[u8]) -> Result<Frame, TableFileError> {
-    let cells = read_file_cells(path, contents)?;
+    let (cells, known) = match read_benchmarks(contents) {
+        Some(read) => read.map_err(|problem| TableFileError::Benchmarks {
+            path: path.display().to_string(),
+            problem,
+        })?,
+        None => (read_file_cells(path, contents)?, BTreeMap::new()),
+    };
     let at = |name: &str| cells.names.iter().position(|it| it == name);
     // The output of `ce table --json` has the values within another object.
     if let (Some(row), Some(_)) = (at("row"), at(STATUS)) {
@@ -86,13 +95,13 @@ pub fn read_table(path: &Path, contents: &[u8]) -> Result<Frame, TableFileError>
         values.names.drain(status..end);
         values.rows.iter_mut().for_each(|row| drop(row.drain(status..end)));
     }
-    Ok(frame(values, &cells, &of_rows, BTreeMap::new()))
+    Ok(frame(values, &cells, &of_rows, known))
 }
 
 /// Reads the cells of a file from its contents.
 fn read_file_cells(path: &Path, contents: &[u8]) -> Result<CellTable, TableFileError> {
     read_cells(contents)
-        .map_err(|problem| TableFileError { path: path.display().to_string(), problem })
+        .map_err(|problem| TableFileError::Sheet { path: path.display().to_string(), problem })
 }
 
 /// The units and directions of columns that the first row has.

@@ -11,9 +11,22 @@ pub(super) fn ends(sample: &Measurements) -> [f64; 2] {
 /// no decimals.
 pub(super) fn justified(value: f64, ends: [f64; 2], digits: i32) -> String {
     match decimals(ends).filter(|_| value.fract() != 0.0) {
-        Some(decimals) => format!("{value:.decimals$}"),
+        Some(decimals) if is_plain(value) => format!("{value:.decimals$}"),
+        Some(decimals) => {
+            format!("{value:.*e}", (decimals as i32 + magnitude(value)).max(0) as usize)
+        }
         None => significant(value, digits),
     }
+}
+
+/// The exponent of the first digit of a number that is not zero.
+fn magnitude(value: f64) -> i32 {
+    value.abs().log10().floor() as i32
+}
+
+/// Whether people read a number more easily without an exponent.
+fn is_plain(value: f64) -> bool {
+    (-6..15).contains(&magnitude(value))
 }
 
 /// A number as it is spelled, without the digits that its ends do not justify.
@@ -39,11 +52,10 @@ pub(super) fn significant(value: f64, digits: i32) -> String {
         let text = if value.is_infinite() { "∞".to_owned() } else { value.abs().to_string() };
         return if value < 0.0 { format!("-{text}") } else { text };
     }
-    let magnitude = value.abs().log10().floor() as i32;
-    if !(-6..15).contains(&magnitude) {
+    if !is_plain(value) {
         return format!("{value:.*e}", digits.max(1) as usize - 1);
     }
-    let decimals = (digits - 1 - magnitude).max(0) as usize;
+    let decimals = (digits - 1 - magnitude(value)).max(0) as usize;
     let text = format!("{value:.decimals$}");
     match text.contains('.') {
         true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
@@ -70,6 +82,7 @@ mod tests {
             (1.0 / 3.0, [1.0 / 3.0, 1.0 / 3.0], "0.3333"),
             (1.25, [f64::NEG_INFINITY, f64::INFINITY], "1.25"),
             (1e-20, [1e-20, 2e-20], "1.000e-20"),
+            (1.556e-9, [1.38e-9, 1.72e-9], "1.56e-9"),
         ] {
             assert_eq!(justified(value, ends, 4), shown, "{value} {ends:?}");
         }

@@ -1,6 +1,9 @@
 //! Computations of the library that `ce` carries.
 
 use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
 
 use crate::lab::{Lab, files};
 use crate::needs::needs;
@@ -133,6 +136,54 @@ fn results_of_benchmarks_become_rows() {
         "{\"benchmark\": \"BenchmarkSort\", \"size\": 10, \"cpus\": 8, \"replicate\": 1, \"seconds\": 2e-06, \"B/op\": 16}\n\
          {\"benchmark\": \"BenchmarkSort\", \"size\": 10, \"cpus\": 8, \"replicate\": 2, \"seconds\": 4e-06, \"B/op\": 17}\n"
     );
+    let failed = google.replace(
+        "{\"name\": \"BM_sort/1024\"",
+        "{\"name\": \"BM_bad\", \"error_occurred\": true}, {\"name\": \"BM_sort/1024\"",
+    );
+    let rows = made("read-benchmarks", &[&failed]).unwrap();
+    assert_eq!(
+        rows.lines().next(),
+        Some(
+            "{\"benchmark\": \"BM_bad\", \"parameter0\": null, \"replicate\": 1, \"status\": \"failed\"}"
+        )
+    );
+    assert!(rows.ends_with("\"status\": \"ok\"}\n"), "{rows}");
     let said = made("read-benchmarks", &["nothing\n"]).unwrap_err();
     assert!(said.contains("neither JSON nor the text of go test -bench"), "{said}");
+}
+
+/// Files that these tools have written.
+const FILES: [&str; 4] = ["hyperfine.json", "google.json", "pytest-benchmark.json", "go.txt"];
+
+#[test]
+fn a_comparison_reads_the_files_of_tools_as_the_library_does() {
+    needs(&["python3"]);
+    let lab = Lab::empty();
+    let compare = |file: &str| {
+        let ran = lab.run("ce", &["compare", "--json", file, file]);
+        assert!(matches!(ran.status.code(), Some(0 | 3)), "{file}: {}", ran.stderr);
+        let lines = ran.stdout.lines().map(|line| {
+            let mut line: Value = serde_json::from_str(line).unwrap();
+            let column = line.as_object_mut().unwrap();
+            column.retain(|name, _| !["sides", "unit", "better"].contains(&name.as_str()));
+            let groups = line["groups"].as_array_mut().unwrap();
+            groups
+                .iter_mut()
+                .for_each(|group| drop(group.as_object_mut().unwrap().remove("is_better")));
+            groups
+                .iter_mut()
+                .for_each(|group| drop(group.as_object_mut().unwrap().remove("verdict")));
+            line
+        });
+        lines.collect::<Vec<Value>>()
+    };
+    for name in FILES {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/benchmark-files").join(name);
+        let contents = fs::read_to_string(&path).unwrap();
+        let rows = made("read-benchmarks", &[&contents]).unwrap();
+        fs::write(lab.path("rows.ndjson"), rows).unwrap();
+        let of_rows = compare("../rows.ndjson");
+        assert!(!of_rows.is_empty());
+        assert_eq!(compare(path.to_str().unwrap()), of_rows, "{name}");
+    }
 }
