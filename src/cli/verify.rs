@@ -15,6 +15,7 @@ use super::options::{PastTime, past_time};
 use super::storage_args::StorageDir;
 use ce_evaluate::session::{BeginError, Error, OutputError, Stop};
 use ce_executor::isolation_probes as isolation;
+use ce_executor::measuring_probes::measuring;
 use ce_model::exit::Exit;
 use ce_model::humanize::{counted, quoted, quoted_path, size};
 use ce_model::probe_diagnosis::Diagnosis;
@@ -233,9 +234,10 @@ impl Tool for Doctor {
     }
 }
 
-/// Returns an iterator that performs all probes, one at a time: of a storage, if one is given, and of isolation.
+/// Returns an iterator that performs all probes, one at a time: of a storage, if one is given, of what disturbs measurements, and of isolation.
 fn examine(storage: Option<&Path>) -> impl Iterator<Item = Diagnosis> {
-    storage.map(Probes::new).into_iter().flatten().chain(isolation::break_outs())
+    let of_storage = storage.map(Probes::new).into_iter().flatten();
+    of_storage.chain(measuring()).chain(isolation::break_outs())
 }
 
 /// Tries to break out of a sandbox, if the first argument is the hidden one.

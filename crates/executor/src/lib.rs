@@ -3,13 +3,14 @@
 //! Knows nothing of workflows, plans and the storage. `executor` has the contract of executors and their output;
 //! `invocation` is their input. `local` executes on this host, with or without a `sandbox`. `scheduler` starts workers
 //! on a cluster, by commands of the user or by `slurm`, which knows the allocation, too, that a worker is in.
-//! `isolation_probes` try to break out of the sandbox. `own_process` is this process: its signals and its terminal.
+//! `isolation_probes` try to break out of the sandbox; `measuring_probes` look at what disturbs measurements. `own_process` is this process: its signals and its terminal.
 //! `start_attempts` tries again where a limit of the system is met, and `open_files` raises one of them.
 
 mod executor;
 mod invocation;
 pub mod isolation_probes;
 mod local;
+pub mod measuring_probes;
 mod open_files;
 mod own_process;
 mod sandbox;
