@@ -2,14 +2,16 @@
 
 The series is cut into segments of at least three values, with the least sum of distances to their medians and
 a price for each cut. So a single value that is far away makes no step. The price grows with the noise, which
-is found from neighbours. Steps of less than 2 % are left out.
+is found from neighbours, and with how long it lasts: a host that wanders has no steps. Steps of less than 2 %
+are left out, and ones where a line through both segments is as near to the values as their two levels.
 """
 
 from heapq import heappush, heappushpop
-from math import exp, log
+from math import exp, log, sqrt
 from statistics import mean, median
 
 LEAST_SERIES, LONGEST_SERIES, LEAST_SEGMENT, LEAST_STEP = 8, 3000, 3, 0.02
+LEAST_MEMORY, MOST_MEMORY, FAR, SLOPE = 3, 0.9, 4.5, 0.97
 
 
 def steps(values):
@@ -23,7 +25,12 @@ def steps(values):
     noise = noise_of(heights)
     if noise == 0:
         return []
-    ends = [0, *cuts(heights, 3 * noise * log(len(heights))), len(heights)]
+    price = 3 * noise * log(len(heights))
+    ends = [0, *cuts(heights, price), len(heights)]
+    memory = memory_of(heights, ends)
+    if memory > LEAST_MEMORY / sqrt(len(heights)):
+        memory = min(memory, MOST_MEMORY)
+        ends = [0, *cuts(heights, price * (1 + memory) / (1 - memory)), len(heights)]
     while len(ends) > 2:
         levels = [median(heights[a:b]) for a, b in zip(ends, ends[1:])]
         sizes = [abs(b - a) - (log(1 + LEAST_STEP) if relative else LEAST_STEP * abs(a))
@@ -33,7 +40,36 @@ def steps(values):
             break
         del ends[smallest + 1]
     levels = [median(values[a:b]) for a, b in zip(ends, ends[1:])]
-    return [(skipped + at, *around) for at, around in zip(ends[1:], zip(levels, levels[1:]))]
+    found = zip(zip(ends, ends[1:], ends[2:]), zip(levels, levels[1:]))
+    return [(skipped + at, *around) for (begin, at, end), around in found
+            if not is_slope(heights[begin:end], at - begin)]
+
+
+def distance_to_median(heights):
+    middle = median(heights)
+    return sum(abs(height - middle) for height in heights)
+
+
+def memory_of(heights, ends):
+    """The correlation of neighbours within segments, without their levels. Values that are far away count less."""
+    segments = []
+    for begin, end in zip(ends, ends[1:]):
+        level = median(heights[begin:end])
+        segments.append([height - level for height in heights[begin:end]])
+    most = FAR * median(abs(height) for segment in segments for height in segment)
+    segments = [[min(max(height, -most), most) for height in segment] for segment in segments]
+    squares = sum(height * height for segment in segments for height in segment)
+    products = sum(a * b for segment in segments for a, b in zip(segment, segment[1:]))
+    return products / squares if squares else 0.0
+
+
+def is_slope(heights, second):
+    """Whether a line through the medians of the first and the last third is as near as the levels of both segments."""
+    third = max(len(heights) // 3, 1)
+    slope = (median(heights[-third:]) - median(heights[:third])) / (len(heights) - third)
+    left = [height - slope * at for at, height in enumerate(heights)]
+    levels = distance_to_median(heights[:second]) + distance_to_median(heights[second:])
+    return distance_to_median(left) <= SLOPE * levels
 
 
 def noise_of(heights):
