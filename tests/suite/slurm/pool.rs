@@ -121,6 +121,8 @@ fn workers_that_cannot_start_are_not_submitted_for_ever() {
     run.until(|pool| pool.stuck().count() == 1);
     let (_, reason) = run.pool.stuck().next().unwrap();
     assert!(reason.contains("ended at its start: FAILED (NonZeroExitCode)"), "{reason}");
-    assert!(run.tokens.len() <= 5, "{:?}", run.tokens);
+    // Five failures suffice. On a busy machine Slurm shows some that have ended as running, and
+    // others are submitted meanwhile: up to the nine workers of the settings.
+    assert!(run.tokens.len() < 5 + 9, "{:?}", run.tokens);
     assert!(run.pool.bad_nodes().count() > 0);
 }
