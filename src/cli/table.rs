@@ -150,6 +150,7 @@ impl Tool for ShowTable {
                 report::not_numbers(&table),
                 report::disturbed_rows(&table),
                 report::different_requests(&table),
+                report::measured_beside_others(&table),
             ];
             oddities.iter().flatten().for_each(|oddity| say("ce", oddity));
         }

@@ -19,6 +19,7 @@ use rayon::prelude::*;
 use crate::examples::programs_of;
 use crate::lab::{copy, place};
 use crate::needs::{self, Lack};
+use crate::program::NO_HOST;
 
 /// A command of a console block, and its output.
 struct Step {
@@ -99,6 +100,7 @@ fn type_in(dir: &Path, bin: &Path, commands: &[String]) -> Vec<Vec<String>> {
         .env_clear()
         .envs([("PATH", path.as_str()), ("LC_ALL", "C"), ("GIT_CONFIG_NOSYSTEM", "1")])
         .env("HOME", dir.parent().unwrap())
+        .env(NO_HOST[0], NO_HOST[1])
         .envs(["AUTHOR", "COMMITTER"].map(|who| (format!("GIT_{who}_NAME"), "reader")))
         .envs(["AUTHOR", "COMMITTER"].map(|who| (format!("GIT_{who}_EMAIL"), "reader@example.org")))
         .stdin(Stdio::null())

@@ -46,6 +46,8 @@ mod git_oracle;
 mod given_files;
 mod golden;
 mod harness;
+#[cfg(debug_assertions)]
+mod host_use;
 mod hostile;
 mod images;
 mod inside;

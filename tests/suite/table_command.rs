@@ -89,7 +89,10 @@ fn csv_has_a_header_and_quotes() {
     lab.run("ce-run", &[&points[..], &["../storage"]].concat()).exit(0);
     let ran = table(&lab, &[&["--csv"], &points[..]].concat()).exit(0);
     let lines = ran.lines();
-    assert_eq!(lines[0], "x,said,status,call,host,machine,time,duration,exclusive,reason,log");
+    assert_eq!(
+        lines[0],
+        "x,said,status,call,host,machine,time,duration,exclusive,others,reason,log"
+    );
     assert!(lines[1].starts_with("\"a, \"\"b\"\"\",\"a, \"\"b\"\"\",ok,1,"), "{}", lines[1]);
     assert!(lines[2].starts_with("c,c,ok,2,") && lines[2].ends_with(",,"), "{}", lines[2]);
     assert_eq!(ran.stderr, "");
@@ -266,7 +269,7 @@ fn columns_of_the_table_and_of_the_rows_have_names_of_their_own() {
     let lab = lab(&[("columns", "00 host\n01 status\n"), ("factors/01-y", "2\n")]).commit();
     lab.ce_run(&["--no-sync"]).exit(0);
     let csv = table(&lab, &["--csv"]).exit(0);
-    let header = "x,y,host,status,status (of the row),call,host (of the row),machine,time,duration,exclusive,reason,log";
+    let header = "x,y,host,status,status (of the row),call,host (of the row),machine,time,duration,exclusive,others,reason,log";
     assert_eq!(csv.lines()[0], header);
     assert!(csv.lines()[1].starts_with("7,2,3,1,ok,1,"), "{}", csv.stdout);
     let csv = table(&lab, &["--csv", "--all", "--at", "HEAD", "--at", "HEAD"]).exit(0);

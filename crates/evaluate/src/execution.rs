@@ -371,6 +371,7 @@ impl<'e, 'a> CallRunner<'e, 'a> {
                 if begun.place.suspension.is_some() {
                     // The work of a suspended call ran elsewhere, on an unknown host.
                     (execution.host_kind, execution.machine) = (None, None);
+                    execution.host_use = None;
                 }
                 return stage.seal(call, execution).map_err(|failed| {
                     let (stage, error) = *failed;

@@ -472,6 +472,7 @@ pub(super) fn execution(usage: &Usage, computation: &Computation, argv: Vec<Stri
         // A launcher starts tasks on unknown hosts.
         host_kind: is_here.then(|| HostKind::here().clone()),
         machine: is_here.then(|| machine().into()),
+        host_use: usage.host.map(Box::new),
         start: usage.start,
         end: usage.end,
         user_seconds: usage.user.as_secs_f64(),

@@ -172,7 +172,9 @@ impl Attestations {
             for line in lines {
                 if let Some(outputs) = &line.outputs {
                     let (by, machine) = (attester.to_string(), line.machine);
-                    let published = line.end.map(|end| PublishedExecution { end, by, machine });
+                    let others_percent = line.others_percent;
+                    let published =
+                        line.end.map(|end| PublishedExecution { end, by, machine, others_percent });
                     let cost = ExecutionCost { seconds: line.seconds, peak_bytes: line.peak_bytes };
                     let made = attestations.made.entry((line.id, outputs.clone())).or_default();
                     made.push((published, cost));

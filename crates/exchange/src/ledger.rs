@@ -80,6 +80,9 @@ pub(super) struct LedgerLine {
     /// On which machine, if that was to be published, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) machine: Option<SharedText>,
+    /// The share of its processors that others had, in percent and rounded up, published with the machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) others_percent: Option<u32>,
 }
 
 /// The identity of a call in all storages: the executed computation, and its inputs. The name does not identify it,
@@ -130,6 +133,7 @@ pub fn record_audits(
             host_kind: host_kind.clone(),
             end: None,
             machine: None,
+            others_percent: None,
         }));
     }
     for file in files(&lines, LedgerReason::Audit, by) {
@@ -226,6 +230,7 @@ impl LedgerLine {
         if execution.taken_over.is_some() {
             return None;
         }
+        let host_use = execution.host_use.as_ref().filter(|_| facts.machine);
         Some(Self {
             call: name,
             id: call_identity(call),
@@ -237,6 +242,7 @@ impl LedgerLine {
             host_kind: execution.host_kind.clone(),
             end: facts.times.then_some(execution.end),
             machine: execution.machine.clone().filter(|_| facts.machine),
+            others_percent: host_use.map(|it| (it.share() * 100.0).ceil() as u32),
         })
     }
 
@@ -319,6 +325,7 @@ mod tests {
             host_kind: Some(HostKind::here().clone()),
             end: None,
             machine: None,
+            others_percent: None,
         })
     }
 

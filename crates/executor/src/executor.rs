@@ -18,6 +18,7 @@ use crate::sandbox::SandboxError;
 use ce_files::beneath::advice;
 use ce_model::access::Rule;
 use ce_model::exit::Explain;
+use ce_model::host_use::HostUse;
 use ce_model::humanize::size;
 use ce_model::system_hints::exhausted_limit;
 
@@ -90,6 +91,11 @@ pub trait Executor: Send + Sync {
 
     /// The reason why it does not isolate although it should, if known.
     fn exposed(&self) -> Option<&SandboxError> {
+        None
+    }
+
+    /// What others have used of this host during the last seconds, while executions ran, if that is known.
+    fn recent_host_use(&self) -> Option<HostUse> {
         None
     }
 
@@ -341,6 +347,8 @@ pub struct Usage {
     pub isolation: Isolation,
     /// The statuses of its tasks, if a launcher has started it. Their resource usage is not known then.
     pub tasks: TaskStatuses,
+    /// What else used its host, if that is known.
+    pub host: Option<HostUse>,
 }
 
 impl Usage {
@@ -356,6 +364,7 @@ impl Usage {
             passed_on: false,
             isolation: Isolation::None,
             tasks: TaskStatuses::default(),
+            host: None,
         }
     }
 

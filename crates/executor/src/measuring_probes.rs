@@ -5,60 +5,29 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use ce_model::host_use::HostUse;
 use ce_model::humanize::counted;
 use ce_model::probe_diagnosis::Diagnosis;
+
+use crate::local::{HostSample, usable_processors};
 
 /// How long the processors are watched.
 const WATCHED: Duration = Duration::from_millis(200);
 
-/// The share of the processors that others may use before it is worth a note.
-const BUSY: f64 = 0.1;
-
 /// The share of stolen time that is worth a note.
 const STOLEN: f64 = 0.001;
-
-/// The times of all processors together since the host was started, in ticks of the kernel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct ProcessorTimes {
-    /// The time in which programs and the kernel ran.
-    busy: u64,
-    /// The time in which nothing was to be done.
-    idle: u64,
-    /// The time that other virtual machines had.
-    stolen: u64,
-}
-
-impl ProcessorTimes {
-    /// Reads the line of all processors of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal, and others, which the first
-    /// two have, too.
-    fn parse(text: &str) -> Option<Self> {
-        let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
-        let times = line.split_whitespace().map_while(|word| word.parse::<u64>().ok());
-        let [user, nice, system, idle, waiting, irq, soft_irq, stolen] =
-            times.take(8).collect::<Vec<_>>().try_into().ok()?;
-        let busy = user + nice + system + irq + soft_irq;
-        Some(Self { busy, idle: idle + waiting, stolen })
-    }
-
-    /// The shares of busy and of stolen time since earlier times.
-    fn shares_since(self, earlier: Self) -> [f64; 2] {
-        let [busy, idle, stolen] = [
-            self.busy.saturating_sub(earlier.busy),
-            self.idle.saturating_sub(earlier.idle),
-            self.stolen.saturating_sub(earlier.stolen),
-        ];
-        let all = (busy + idle + stolen).max(1) as f64;
-        [busy, stolen].map(|time| time as f64 / all)
-    }
-}
 
 /// Looks at what this host does to measurements.
 pub fn measuring() -> impl Iterator<Item = Diagnosis> {
     std::iter::once_with(|| {
-        let root = Path::new("/");
-        let before = processor_times(root);
+        let before = HostSample::now();
         thread::sleep(WATCHED);
-        diagnose(root, before)
+        let now = HostSample::now();
+        let processors = usable_processors();
+        let used = before
+            .zip(now.as_ref())
+            .map(|(before, now)| now.used_by_others_since(&before, processors.as_deref()));
+        diagnose(Path::new("/"), now.as_ref(), used)
     })
     .flatten()
 }
@@ -67,19 +36,14 @@ fn read(root: &Path, path: &str) -> Option<String> {
     Some(fs::read_to_string(root.join(path)).ok()?.trim().to_owned())
 }
 
-fn processor_times(root: &Path) -> Option<ProcessorTimes> {
-    ProcessorTimes::parse(&read(root, "proc/stat")?)
-}
-
-/// The findings of a host whose files are below `root`, given its times a moment ago.
-fn diagnose(root: &Path, before: Option<ProcessorTimes>) -> Vec<Diagnosis> {
-    let now = processor_times(root);
+/// The findings of a host whose files are below `root`, given what it has done since it was started, and what others use now.
+fn diagnose(root: &Path, now: Option<&HostSample>, used: Option<HostUse>) -> Vec<Diagnosis> {
     vec![
         processors(root),
         frequency(root),
         stolen_time(root, now),
         pressure(root),
-        neighbours(before, now),
+        neighbours(used),
     ]
 }
 
@@ -114,10 +78,10 @@ fn frequency(root: &Path) -> Diagnosis {
     }
 }
 
-fn stolen_time(root: &Path, now: Option<ProcessorTimes>) -> Diagnosis {
+fn stolen_time(root: &Path, now: Option<&HostSample>) -> Diagnosis {
     let name = "stolen time";
     let Some(now) = now else { return Diagnosis::ok(name, "is not told by the kernel") };
-    let [_, stolen] = now.shares_since(ProcessorTimes::default());
+    let stolen = now.all.share_stolen();
     let is_virtual = read(root, "proc/cpuinfo").is_some_and(|text| text.contains(" hypervisor"));
     let share = format!("{:.2} % since the host was started", stolen * 100.0);
     match (is_virtual, stolen > STOLEN) {
@@ -139,15 +103,12 @@ fn pressure(root: &Path) -> Diagnosis {
     }
 }
 
-fn neighbours(before: Option<ProcessorTimes>, now: Option<ProcessorTimes>) -> Diagnosis {
+fn neighbours(used: Option<HostUse>) -> Diagnosis {
     let name = "neighbours";
-    let (Some(before), Some(now)) = (before, now) else {
-        return Diagnosis::ok(name, "are not told by the kernel");
-    };
-    let [busy, stolen] = now.shares_since(before);
+    let Some(used) = used else { return Diagnosis::ok(name, "are not told by the kernel") };
     let watched = counted(WATCHED.as_millis() as usize, "millisecond");
-    let found = format!("use {:.0} % of the processors, over {watched}", (busy + stolen) * 100.0);
-    match busy + stolen > BUSY {
+    let found = format!("use {:.0} % of the processors, over {watched}", used.share() * 100.0);
+    match used.is_busy() {
         true => Diagnosis::ok(name, found)
             .note("what is measured beside other programs takes longer, and not always as long")
             .hint("end them, or measure when they have ended: top shows them"),
@@ -159,15 +120,23 @@ fn neighbours(before: Option<ProcessorTimes>, now: Option<ProcessorTimes>) -> Di
 mod tests {
     use super::*;
 
-    /// The findings of a host with these files: the names of probes with trouble, and what was found.
-    fn found(files: &[(&str, &str)], before: &str) -> Vec<(bool, String)> {
+    /// The findings of a host with these files, and a share of whose processors others use: the names of probes with trouble, and what
+    /// was found.
+    fn found(files: &[(&str, &str)], share: Option<f64>) -> Vec<(bool, String)> {
         let root = tempfile::tempdir().unwrap();
         for (path, text) in files {
             let path = root.path().join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
-        let found = diagnose(root.path(), ProcessorTimes::parse(before));
+        let used = |others_seconds| HostUse {
+            seconds: 1.0,
+            processors: 1,
+            others_seconds,
+            ..HostUse::default()
+        };
+        let sample = HostSample::read(root.path());
+        let found = diagnose(root.path(), sample.as_ref(), share.map(used));
         found
             .into_iter()
             .map(|it| (it.trouble.is_some(), format!("{} {}", it.probe, it.found)))
@@ -181,7 +150,7 @@ mod tests {
             ("sys/devices/system/cpu/smt/active", "0\n"),
             ("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "performance\n"),
             ("sys/devices/system/cpu/intel_pstate/no_turbo", "1\n"),
-            ("proc/stat", "cpu  100 0 100 10000 0 0 0 0 0 0\ncpu0 1 1\n"),
+            ("proc/stat", "cpu  100 0 100 10000 0 0 0 0 0 0\n"),
             ("proc/cpuinfo", "flags : fpu vme\n"),
             ("proc/pressure/cpu", "some avg10=0.00\n"),
         ];
@@ -192,7 +161,7 @@ mod tests {
             "pressure is told by the kernel (PSI)",
             "neighbours use 1 % of the processors, over 200 milliseconds",
         ];
-        let found = found(&files, "cpu  99 0 100 9900 0 0 0 0 0 0\n");
+        let found = found(&files, Some(0.01));
         assert_eq!(found, expected.map(|text| (false, text.to_owned())));
     }
 
@@ -212,15 +181,14 @@ mod tests {
             "pressure is not told by the kernel (PSI)",
             "neighbours use 50 % of the processors, over 200 milliseconds",
         ];
-        let found = found(&files, "cpu  110 10 90 950 50 0 0 90 0 0\n");
+        let found = found(&files, Some(0.5));
         assert_eq!(found, expected.map(|text| (true, text.to_owned())));
     }
 
     #[test]
     fn what_the_kernel_does_not_say_is_told() {
-        let found = found(&[], "");
+        let found = found(&[], None);
         assert!(found.iter().all(|(_, text)| text.contains("not")), "{found:?}");
         assert_eq!(found.iter().filter(|(is_trouble, _)| *is_trouble).count(), 1);
-        assert_eq!(ProcessorTimes::parse("cpu  1 2 3\n"), None);
     }
 }

@@ -368,6 +368,9 @@ pub struct PublishedExecution {
     /// The machine, in words, if it is published.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machine: Option<SharedText>,
+    /// The share of its processors that others had, in percent and rounded up, if that is published.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub others_percent: Option<u32>,
 }
 
 /// Finds the first published execution of a call.
@@ -393,6 +396,8 @@ pub struct OriginalExecution {
     pub host: Option<SharedText>,
     /// Its machine, in words, if that was recorded or published.
     pub machine: Option<SharedText>,
+    /// The share of its processors that others had, if that was recorded or published.
+    pub others: Option<f64>,
     /// The published execution, if only that says when it ended.
     pub published: Option<Box<PublishedExecution>>,
     /// The result that the outputs were taken over from, if they were.
@@ -421,6 +426,7 @@ impl OriginalExecution {
                 None => recorded.map(|it| it.host.clone()),
             },
             machine: execution.and_then(|it| it.machine.clone()),
+            others: execution.and_then(|it| Some(it.host_use.as_ref()?.share())),
             published: None,
             taken_over,
         }
@@ -433,6 +439,7 @@ impl OriginalExecution {
         {
             self.at = Some(published.end);
             self.machine.clone_from(&published.machine);
+            self.others = published.others_percent.map(|it| f64::from(it) / 100.0);
             self.published = Some(Box::new(published));
         }
         self

@@ -34,6 +34,7 @@ pub mod digest;
 pub mod exit;
 pub mod expression;
 pub mod file_format;
+pub mod host_use;
 pub mod humanize;
 pub mod leftovers;
 pub mod name;

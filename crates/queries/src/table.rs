@@ -636,13 +636,16 @@ impl RowOrigin {
                 [] => "none".into(),
                 lines => lines.join(", ").into(),
             });
-            let OriginalExecution { at, seconds, host, machine, published, taken_over, .. } = made;
+            let OriginalExecution {
+                at, seconds, host, machine, others, published, taken_over, ..
+            } = made;
             let execution = taken_over.map_or_else(|| name.clone(), |it| it.first);
             let first = origin.get_or_insert_with(|| Self {
                 call: name,
                 executions: Vec::new(),
                 host,
                 machine,
+                others,
                 asked,
                 exclusive,
                 is_disturbed: false,

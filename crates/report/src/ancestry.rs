@@ -213,7 +213,7 @@ impl Ancestry<'_> {
 
     /// Prints when and where its call was executed, by the ledger.
     fn published(&self, out: &mut dyn Write) -> io::Result<()> {
-        for PublishedExecution { end, by, machine } in self.published.iter().take(EXECUTIONS) {
+        for PublishedExecution { end, by, machine, .. } in self.published.iter().take(EXECUTIONS) {
             let machine = machine.as_ref().map(|it| format!(" on {it}")).unwrap_or_default();
             field(out, "published", &harmless(&format!("{end} by {by}{machine}")))?;
         }
@@ -475,7 +475,7 @@ fn field(out: &mut dyn Write, name: &str, value: &str) -> io::Result<()> {
 
 fn executed(execution: &Execution, out: &mut dyn Write) -> io::Result<()> {
     let Execution { start, end, user_seconds, system_seconds, peak_bytes, .. } = execution;
-    let Execution { resources, attempts, tasks, machine, .. } = execution;
+    let Execution { resources, attempts, tasks, machine, host_use, .. } = execution;
     let seconds = end.duration_since(*start).as_secs_f64();
     field(out, "when", &format!("{start:.3} to {end:.3}"))?;
     field(out, "duration", &format!("{seconds:.3} s"))?;
@@ -489,6 +489,9 @@ fn executed(execution: &Execution, out: &mut dyn Write) -> io::Result<()> {
     }
     if let Some(machine) = machine {
         field(out, "machine", &harmless(machine))?;
+    }
+    if let Some(host_use) = host_use {
+        field(out, "meanwhile", &host_use.in_words())?;
     }
     if !resources.is_empty() {
         field(out, "asked for", &resources.join(", "))?;

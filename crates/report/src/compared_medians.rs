@@ -171,6 +171,7 @@ fn note_in_words(note: &MedianNote) -> String {
         MedianNote::Hosts(sides) => format!("other hosts: {}", names_in_words(sides)),
         MedianNote::Machines(sides) => format!("other machines: {}", names_in_words(sides)),
         MedianNote::Asked(sides) => format!("other resources: {}", names_in_words(sides)),
+        MedianNote::Disturbed(disturbed) => disturbed.in_words().unwrap_or_default(),
         MedianNote::Times => {
             "measured at other times: one side had ended before the other one began".to_owned()
         }

@@ -64,8 +64,9 @@ pub use self::status::{
     suspended_title, waiting_jobs,
 };
 pub use self::table::{
-    TableFormat, different_requests, disturbed_rows, ends_in_words, not_numbers,
-    row_labels_in_words, table, table_comparison, table_counts, table_summary, why_unknown,
+    TableFormat, different_requests, disturbed_rows, ends_in_words, measured_beside_others,
+    not_numbers, row_labels_in_words, table, table_comparison, table_counts, table_summary,
+    why_unknown,
 };
 pub use self::terminal::{Output, coloured, harmless, print_paged};
 pub use self::tree::{TreePrinter, TreeStyle};

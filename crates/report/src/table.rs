@@ -133,6 +133,11 @@ pub fn disturbed_rows(table: &Frame) -> Option<String> {
     Some(format!("{rows} not measured exclusively, which the task asks for by now"))
 }
 
+/// Returns a warning on measurements during which others used the processors, if there are some.
+pub fn measured_beside_others(table: &Frame) -> Option<String> {
+    table.measured_beside_others().in_words()
+}
+
 /// Returns a note on results that are not numbers, which count as rows that are not there, if there are some.
 pub fn not_numbers(table: &Frame) -> Option<String> {
     let counts = table.not_numbers().map(|(name, rows)| {

@@ -22,6 +22,7 @@ use super::{BeginError, Error, Frontend, Interrupted, RunOptions};
 use ce_executor::slurm::HANDOVER;
 use ce_executor::{Executor, GRACE, was_ignored};
 use ce_model::exit::Explain;
+use ce_model::host_use::HostUse;
 use ce_model::humanize::duration;
 use ce_storage::{Outage, Patience, Storage, StorageError};
 
@@ -266,6 +267,8 @@ pub(super) struct InterruptibleExecutor {
     notices: Arc<StorageNotices>,
     /// Whether the user was warned that nothing is isolated.
     warned: AtomicBool,
+    /// Whether the user was warned that others use this host.
+    warned_of_others: AtomicBool,
 }
 
 impl InterruptibleExecutor {
@@ -273,7 +276,8 @@ impl InterruptibleExecutor {
     pub(super) fn new(executor: Arc<dyn Executor>, options: &RunOptions) -> Result<Self, Error> {
         let interrupts = Interrupts::watch(&executor, options.is_job).map_err(BeginError::new)?;
         let notices = Arc::new(StorageNotices::new(options.frontend));
-        Ok(Self { executor, interrupts, notices, warned: AtomicBool::new(false) })
+        let [warned, warned_of_others] = [(); 2].map(|()| AtomicBool::new(false));
+        Ok(Self { executor, interrupts, notices, warned, warned_of_others })
     }
 
     /// Opens a storage that exists, for programs of its calls that are executed beside its runs.
@@ -310,6 +314,18 @@ impl InterruptibleExecutor {
     /// Returns the next message about the storage for the user, each one once.
     pub(super) fn storage_notice(&self, storage: &Storage) -> Option<String> {
         self.notices.next().or_else(|| self.notices.links(storage))
+    }
+
+    /// Warns once that others use the processors of this host.
+    pub(super) fn busy_host(&self) -> Option<String> {
+        let used = self.executor.recent_host_use().filter(HostUse::is_busy)?;
+        let is_told = self.warned_of_others.swap(true, Ordering::AcqRel);
+        let [share, seconds] = [used.share() * 100.0, used.seconds];
+        (!is_told).then(|| {
+            format!(
+                "warning: others have used {share:.0} % of the processors for {seconds:.0} s: what is measured meanwhile takes longer, and not always as long\n  try: end them, or measure when they have ended; top shows them, and ce doctor what else disturbs"
+            )
+        })
     }
 
     /// Returns the next message about executions here, each one once: the reason why they are not isolated although they should be, or

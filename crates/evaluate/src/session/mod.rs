@@ -225,6 +225,12 @@ impl Session {
         })
     }
 
+    /// Warns once, while a task measures, that others use this host's processors.
+    fn busy_host(&self, task: &Task) -> Option<String> {
+        let execution = self.execution.as_ref().filter(|_| task.measures())?;
+        execution.busy_host()
+    }
+
     /// Binds the names in the values of a task to the texts of its given inputs. All of it is requested.
     ///
     /// # Errors
@@ -501,7 +507,7 @@ impl Session {
                 events: &events,
                 wait: &|time| _ = over.recv_timeout(time).err(),
                 interrupted_by: &|| self.interrupted_by(),
-                notice: &|| self.notice(),
+                notice: &|| self.notice().or_else(|| self.busy_host(&evaluation.task)),
                 note,
             });
             self.execution.iter().for_each(|it| it.follow(false));

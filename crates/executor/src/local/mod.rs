@@ -9,10 +9,13 @@
 
 mod control_groups;
 mod host_resources;
+mod host_samples;
+mod host_watch;
 mod limits;
 mod memory_use;
 mod process_groups;
 
+pub(crate) use self::host_samples::{HostSample, usable_processors};
 pub use self::memory_use::own_peak_memory;
 pub use self::process_groups::GRACE;
 
@@ -28,6 +31,7 @@ use std::{env, fs, io, thread};
 
 use ce_files::umask;
 use ce_model::access::{Access, Rule};
+use ce_model::host_use::HostUse;
 use jiff::Timestamp;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -38,6 +42,7 @@ use rustix::process::{
 use wait4::Wait4;
 
 use self::host_resources::{Gpus, HostLock};
+use self::host_watch::HostWatch;
 use self::limits::{Limiter, Limits, MetLimit};
 use self::process_groups::{Groups, Orphans, signal};
 use crate::executor::{
@@ -67,6 +72,7 @@ pub struct Local {
     orphans: Orphans,
     host: Arc<HostLock>,
     gpus: Arc<Gpus>,
+    watch: Arc<HostWatch>,
     /// The allocation that executions may span.
     allocation: Option<Allocation>,
     /// The memory for executions in bytes, if it is known, once it was looked up.
@@ -89,6 +95,7 @@ impl Local {
             orphans: Orphans::default(),
             host: Arc::default(),
             gpus: Arc::default(),
+            watch: Arc::default(),
             allocation: None,
             memory: OnceLock::new(),
         }
@@ -139,6 +146,7 @@ impl Local {
             return Err(ExecuteError::Interrupted);
         }
         let start = Timestamp::now();
+        let watched = self.watch.begin();
         let refused = |reason: &str| Err(ExecuteError::Refused(reason.to_owned()));
         let processes = Processes { groups, limiter, orphans, attempts };
         let over = match (&invocation.span, &self.allocation) {
@@ -168,6 +176,10 @@ impl Local {
                 let has_network =
                     invocation.span.is_some() && over.isolation == Isolation::Namespaces;
                 over.passed_on = has_network || reaches_others(&invocation.access, over.isolation);
+                if invocation.span.is_none() {
+                    let switches = over.switches;
+                    over.host = watched.host_use().map(|it| HostUse { switches, ..it });
+                }
                 over.ended(start)
             }
             Err(error) => Ended::Lost(error.loss().ok_or(error)?),
@@ -231,6 +243,10 @@ impl Executor for Local {
             .or_else(|| self.gpus.notice())
     }
 
+    fn recent_host_use(&self) -> Option<HostUse> {
+        self.watch.recent()
+    }
+
     fn isolates(&self) -> bool {
         self.isolating_sandbox().is_some() || self.requires_isolation
     }
@@ -273,6 +289,7 @@ impl Executor for Local {
         // Launchers first: after their threads have ended, they are children of the main thread, like orphans.
         self.sandbox.iter().for_each(Sandbox::dismiss);
         self.orphans.kill_all();
+        self.watch.end();
     }
 }
 
@@ -382,6 +399,7 @@ fn wait(
         user: used.rusage.utime,
         system: used.rusage.stime,
         peak: used.rusage.maxrss,
+        switches: None,
         left_behind,
         passed_on: false,
         never_executed,
@@ -389,6 +407,7 @@ fn wait(
         lacking: Vec::new(),
         tasks: TaskStatuses::default(),
         launcher_error: None,
+        host: None,
     })
 }
 
@@ -583,6 +602,7 @@ fn execute_sandboxed(
         user: used.user,
         system: used.system,
         peak: used.peak,
+        switches: Some(used.switches),
         left_behind: false,
         passed_on: false,
         never_executed,
@@ -590,6 +610,7 @@ fn execute_sandboxed(
         lacking,
         tasks: TaskStatuses::default(),
         launcher_error: None,
+        host: None,
     })
 }
 
@@ -720,6 +741,8 @@ pub(super) struct FinishedProcess {
     pub(super) system: Duration,
     /// In bytes.
     pub(super) peak: u64,
+    /// How often a processor was taken from it, if that was counted for it alone.
+    pub(super) switches: Option<u64>,
     pub(super) left_behind: bool,
     pub(super) passed_on: bool,
     /// Whether it was killed before it had replaced this program by another one.
@@ -730,6 +753,8 @@ pub(super) struct FinishedProcess {
     pub(super) tasks: TaskStatuses,
     /// The last error of its launcher, if that is the reason why tasks did not end.
     pub(super) launcher_error: Option<String>,
+    /// What else used its host, if that is known.
+    pub(super) host: Option<HostUse>,
 }
 
 impl FinishedProcess {
@@ -777,11 +802,21 @@ impl FinishedProcess {
             (Status::Exited(0), None) => None,
             (status, None) => Some(status),
         };
-        let Self { user, system, peak, left_behind, passed_on, isolation, lacking, tasks, .. } =
-            self;
+        let Self { user, system, peak, left_behind, passed_on, isolation, .. } = self;
+        let Self { lacking, tasks, host, .. } = self;
         let end = Timestamp::now();
-        let usage =
-            Usage { start, end, user, system, peak, left_behind, passed_on, isolation, tasks };
+        let usage = Usage {
+            start,
+            end,
+            user,
+            system,
+            peak,
+            left_behind,
+            passed_on,
+            isolation,
+            tasks,
+            host,
+        };
         match status {
             None => Ended::Done(usage),
             Some(Status::Exited(SUSPENDED)) if !is_launched => Ended::Suspended(usage),
@@ -820,6 +855,7 @@ mod tests {
                 user: Duration::ZERO,
                 system: Duration::ZERO,
                 peak: 0,
+                switches: None,
                 left_behind: false,
                 passed_on: false,
                 never_executed: true,
@@ -827,6 +863,7 @@ mod tests {
                 lacking: Vec::new(),
                 tasks: TaskStatuses::default(),
                 launcher_error: None,
+                host: None,
             };
             over.ended(Timestamp::now())
         };

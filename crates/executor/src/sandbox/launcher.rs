@@ -31,8 +31,9 @@ use signal_hook::consts::SIGCHLD;
 use super::SharedState;
 use super::host_answer::is_refusal;
 use super::launcher_processes::{
-    KeptFiles, OLD, ProcessEnd, ProcessUsage, Reply, StepError, at, below, end_of, fork_process,
-    hide, is_withheld, leave_streams, pipe, reap, reap_any, send, send_failed, unshare,
+    KeptFiles, OLD, ProcessEnd, ProcessUsage, ReapedSwitches, Reply, StepError, at, below, end_of,
+    fork_process, hide, is_withheld, leave_streams, pipe, reap, reap_any, send, send_failed,
+    unshare,
 };
 use super::mounts::{NEW, QUIET, SYSTEM, Shown, VERIFY, memory, open_place, show};
 use super::own_network::OwnNetwork;
@@ -119,6 +120,7 @@ fn serve_requests(root: &PreparedRoot, alone: bool) -> Result<(), ProcessEnd> {
     let mut shared = SharedNamespaces::new(ipc, spawner, &init.ended)?;
     send(&Reply::Ready);
     let mut input = io::stdin().lock();
+    let mut switches = ReapedSwitches::new();
     loop {
         init.live_until_readable(&io::stdin())?;
         let spec = SandboxSpec::read(&mut input).map_err(at("read", "standard input"))?;
@@ -140,7 +142,8 @@ fn serve_requests(root: &PreparedRoot, alone: bool) -> Result<(), ProcessEnd> {
                 send(&Reply::Ended(follow(exec, &mut init)?));
                 input.read_exact(&mut [0]).map_err(at("read", "standard input"))?;
                 // Reaped only after the last signal was sent, so that its number was not reused.
-                Some(reap(exec)?)
+                let used = reap(exec)?;
+                Some(ProcessUsage { switches: switches.take(), ..used })
             }
             Some(Exec::Spawned) => follow_spawned(spawner_of(&mut shared)?, &mut init, &mut input)?,
         };

@@ -6,6 +6,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::mem;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -15,6 +16,7 @@ use std::process::exit;
 use std::time::Duration;
 
 use fork::{Fork, fork};
+use nix::sys::resource::{UsageWho, getrusage};
 use rustix::cmsg_space;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -208,16 +210,45 @@ pub(super) fn reap_any() -> Result<(), StepError> {
 }
 
 /// Waits for a child and reaps it. Returns the resource usage of it and of the processes that it
-/// has reaped.
+/// has reaped, but for the switches.
 pub(super) fn reap(child: Pid) -> Result<ProcessUsage, StepError> {
-    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-    waitid(WaitId::Pid(child), options).map_err(at("wait", ""))?;
-    let ended =
-        try_wait4_pid(child.as_raw_nonzero().get().unsigned_abs()).map_err(at("wait", ""))?;
+    let reap =
+        || try_wait4_pid(child.as_raw_nonzero().get().unsigned_abs()).map_err(at("wait", ""));
+    // Most have ended.
+    let ended = match reap()? {
+        None => {
+            let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+            waitid(WaitId::Pid(child), options).map_err(at("wait", ""))?;
+            reap()?
+        }
+        ended => ended,
+    };
     Ok(ended.map_or_else(ProcessUsage::default, |ended| {
         let usage = ended.rusage;
-        ProcessUsage { user: usage.utime, system: usage.stime, peak: usage.maxrss }
+        ProcessUsage { user: usage.utime, system: usage.stime, peak: usage.maxrss, switches: 0 }
     }))
+}
+
+/// Counts how often a processor was taken from processes that this one has reaped, since it was last asked. The system tells it of
+/// all of them together.
+pub(super) struct ReapedSwitches {
+    told: u64,
+}
+
+impl ReapedSwitches {
+    /// Counts from now on.
+    pub(super) fn new() -> Self {
+        let mut switches = Self { told: 0 };
+        switches.take();
+        switches
+    }
+
+    /// How often it was taken from the executions that were reaped since.
+    pub(super) fn take(&mut self) -> u64 {
+        let usage = getrusage(UsageWho::RUSAGE_CHILDREN);
+        let all = usage.map_or(0, |it| it.involuntary_context_switches().unsigned_abs());
+        all.saturating_sub(mem::replace(&mut self.told, all))
+    }
 }
 
 /// The hidden first argument that makes this program a launcher.
@@ -263,13 +294,16 @@ pub(crate) struct ProcessUsage {
     pub(crate) system: Duration,
     /// Peak resident memory of the largest process, in bytes.
     pub(crate) peak: u64,
+    /// How often a processor was taken from them.
+    pub(crate) switches: u64,
 }
 
 impl ProcessUsage {
     /// The sum of these and others; the peak is the greater one.
     pub(super) fn and(self, others: Self) -> Self {
         let (user, system) = (self.user + others.user, self.system + others.system);
-        Self { user, system, peak: self.peak.max(others.peak) }
+        let switches = self.switches + others.switches;
+        Self { user, system, peak: self.peak.max(others.peak), switches }
     }
 }
 
@@ -296,11 +330,12 @@ impl Reply {
             Self::Withheld => frame.put(b"W"),
             Self::Over => frame.put(b"O"),
             Self::Used(used) | Self::Last(used) => {
-                let ProcessUsage { user, system, peak } = used;
+                let ProcessUsage { user, system, peak, switches } = used;
                 frame.put(if matches!(self, Self::Used(_)) { b"U" } else { b"L" });
                 frame.put(&(user.as_nanos() as u64).to_le_bytes());
                 frame.put(&(system.as_nanos() as u64).to_le_bytes());
                 frame.put(&peak.to_le_bytes());
+                frame.put(&switches.to_le_bytes());
             }
         }
         frame.whole()
@@ -321,9 +356,9 @@ impl Reply {
             b"W" => Self::Withheld,
             b"O" => Self::Over,
             kind @ (b"U" | b"L") => {
-                let [user, system, peak] = [parts.number()?, parts.number()?, parts.number()?];
-                let [user, system] = [user, system].map(Duration::from_nanos);
-                let used = ProcessUsage { user, system, peak };
+                let [user, system] = [parts.number()?, parts.number()?].map(Duration::from_nanos);
+                let [peak, switches] = [parts.number()?, parts.number()?];
+                let used = ProcessUsage { user, system, peak, switches };
                 if kind == b"U" { Self::Used(used) } else { Self::Last(used) }
             }
             _ => return Err(io::ErrorKind::InvalidData.into()),
@@ -452,7 +487,7 @@ mod tests {
     #[test]
     fn a_reply_arrives_as_it_was_sent() {
         let used =
-            ProcessUsage { user: Duration::from_nanos(7), peak: 5, ..ProcessUsage::default() };
+            ProcessUsage { user: Duration::from_nanos(7), switches: 5, ..ProcessUsage::default() };
         let replies = [
             Reply::Ready,
             Reply::Failed("bind".to_owned(), "/a b\n".into(), 13),

@@ -18,8 +18,8 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 
 use super::launcher_processes::{
-    KeptFiles, OLD, ProcessUsage, Reply, StepError, at, below, end_of, ends_withheld, fork_process,
-    reap, reap_any, receive_message, send, send_message, unshare,
+    KeptFiles, OLD, ProcessUsage, ReapedSwitches, Reply, StepError, at, below, end_of,
+    ends_withheld, fork_process, reap, reap_any, receive_message, send, send_message, unshare,
 };
 use super::mounts::{
     NEW, QUIET, SYSTEM, attach, detached, join, make_private, open_source, restrict,
@@ -306,7 +306,7 @@ impl Drop for Spawner {
 /// Runs as the spawner until the launcher ends.
 fn serve(mut socket: &UnixStream, nobody: Option<&Nobody>) -> Result<(), StepError> {
     let failed = || at("hear of the launcher", "");
-    let mut exec = None;
+    let (mut exec, mut switches) = (None, ReapedSwitches::new());
     loop {
         let (message, files) = receive_message(socket).map_err(failed())?;
         let Some((word, rest)) = message.split_first() else { return Ok(()) };
@@ -335,7 +335,9 @@ fn serve(mut socket: &UnixStream, nobody: Option<&Nobody>) -> Result<(), StepErr
             }
             (ASK_REAP, []) => {
                 let exec = exec.take().ok_or(Errno::CHILD).map_err(at("wait", ""))?;
-                socket.write_all(&Reply::Used(reap(exec)?).frame()).map_err(failed())?;
+                let used = reap(exec)?;
+                let used = ProcessUsage { switches: switches.take(), ..used };
+                socket.write_all(&Reply::Used(used).frame()).map_err(failed())?;
             }
             (ASK_REAP_OTHER, []) => {
                 reap_any()?;

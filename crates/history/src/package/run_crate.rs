@@ -557,6 +557,8 @@ fn description(record: &CallRecord, with_machine: bool) -> String {
             facts.extend(execution.host_kind.as_ref().map(|it| format!("kind of host: {it}")));
             let machine = execution.machine.as_ref().filter(|_| with_machine);
             facts.extend(machine.map(|it| format!("machine: {it}")));
+            let host_use = execution.host_use.as_ref().filter(|_| with_machine);
+            facts.extend(host_use.map(|it| format!("meanwhile {}", it.in_words())));
         }
         Origin::Shared(_) => parts.push("Executed in another storage".to_owned()),
         Origin::Adopted => parts.push("Its outputs were found without a record".to_owned()),

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use crate::access::Access;
 use crate::digest::{DIRTY, ObjectId, shown_version};
 use crate::name::{ComputationName, InputName, NameError, TaskName, TaskPath, TreeName};
-use crate::resources::{ResourceLine, ResourceLines};
+use crate::resources::{Resource, ResourceLine, ResourceLines};
 use crate::slice::Slice;
 use crate::sweep::{
     self, BoundId, Condition, FileColumn, MOST_COMBINATIONS, Product, Sweep, SweepPoints,
@@ -95,6 +95,12 @@ pub enum Uncommitted {
 }
 
 impl Task {
+    /// Whether it measures: it repeats calls, or wants some to be alone.
+    pub fn measures(&self) -> bool {
+        self.sweeps.iter().any(|sweep| sweep.product.replicates.is_some())
+            || self.resources.lines().any(|line| line.resource == Resource::Exclusive)
+    }
+
     /// Whether it was read from the draft of the next commit.
     pub fn is_draft(&self) -> bool {
         match self.loaded_from {

@@ -7,6 +7,7 @@
 mod sides;
 
 use ce_model::exit::Explain;
+use ce_model::host_use::DisturbedCalls;
 use ce_model::humanize::{counted, listed};
 use ce_model::statistics::{
     self, ChangeVerdict, ComparedSides, Estimate, Measurements, MedianChange,
@@ -270,6 +271,8 @@ pub enum MedianNote {
     Machines([Vec<String>; 2]),
     /// Their calls were told other numbers of processors, or other resources.
     Asked([Vec<String>; 2]),
+    /// Others used the processors while some of these calls were executed.
+    Disturbed(DisturbedCalls),
     /// One side was measured before the other one began.
     Times,
     /// The numbers of values differ by much.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use ce_model::digest::is_object_id;
+use ce_model::host_use::DisturbedCalls;
 use ce_model::statistics::{CONFIDENCE, ComparedSides};
 use ce_model::suggest::UnknownName;
 use ce_model::sweep::{CellValue, ColumnMeasure, REPLICATE, point_title};
@@ -14,7 +15,7 @@ use super::{
 };
 use crate::frame::{
     CellKinds, ColumnRole, Frame, FrameColumn, FrameRow, FrameSide, MeasuredSide, RowGroup,
-    RowStatus, SideRows, grouped,
+    RowStatus, SideRows, grouped, measured_beside_others,
 };
 
 /// The factor by which one side may be measured more often than the other one before that is reported.
@@ -429,6 +430,7 @@ struct SideValues<'a> {
     hosts: BTreeSet<&'a str>,
     machines: BTreeSet<&'a str>,
     asked: BTreeSet<&'a str>,
+    disturbed: DisturbedCalls,
     /// The first beginning and the last end of an execution.
     times: Option<[Timestamp; 2]>,
 }
@@ -441,6 +443,7 @@ impl<'a> SideValues<'a> {
         side.measured = rows.measured(at);
         side.empty = rows.ok().filter(|row| row.cells[at] == CellValue::Null).count();
         let measured = rows.ok().filter(|row| row.cells[at].number().is_some());
+        side.disturbed = measured_beside_others(measured.clone());
         for origin in measured.filter_map(|row| row.origin.as_ref()) {
             side.hosts.extend(origin.host.as_deref());
             side.machines.extend(origin.machine.as_deref());
@@ -490,6 +493,10 @@ fn notes(
         notes.extend(differing_names([&old.hosts, &new.hosts]).map(MedianNote::Hosts));
         notes.extend(differing_names([&old.machines, &new.machines]).map(MedianNote::Machines));
         notes.extend(differing_names([&old.asked, &new.asked]).map(MedianNote::Asked));
+        let disturbed = old.disturbed.and(new.disturbed);
+        if disturbed.disturbed > 0 {
+            notes.push(MedianNote::Disturbed(disturbed));
+        }
         if let (Some(a), Some(b)) = (old.times, new.times)
             && (a[1] <= b[0] || b[1] <= a[0])
         {

@@ -12,6 +12,7 @@ mod row_columns;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use ce_model::exit::Explain;
+use ce_model::host_use::DisturbedCalls;
 use ce_model::plan::CallId;
 use ce_model::shared_text::SharedText;
 use ce_model::suggest::UnknownName;
@@ -19,6 +20,7 @@ use ce_model::sweep::{CellValue, ColumnMeasure, REPLICATE, Until};
 
 pub use self::groups::{CallValues, FrameSide, MeasuredSide, MeasuredValue, RowGroup, SideRows};
 pub(crate) use self::groups::{cells_at, grouped, has_one_text, row_numbers};
+pub(crate) use self::row::measured_beside_others;
 pub use self::row::{FrameRow, RowOrigin, RowStatus};
 pub use self::row_columns::{
     ROW_COLUMNS, RowColumn, RowFact, RowSubject, row_column_name, run_in_words,
@@ -226,6 +228,11 @@ impl Frame {
     pub fn disturbed(&self) -> usize {
         let origins = self.rows.iter().filter_map(|row| row.origin.as_ref());
         origins.filter(|origin| origin.is_disturbed).count()
+    }
+
+    /// The measurements during which others used the processors, as far as that is known.
+    pub fn measured_beside_others(&self) -> DisturbedCalls {
+        measured_beside_others(self.ok())
     }
 
     /// The rows of points whose outputs are there.

@@ -1,9 +1,11 @@
 //! A row of a table, its status, and the execution that made it.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use ce_exchange::Attested;
 use ce_history::PublishedExecution;
+use ce_model::host_use::DisturbedCalls;
 use ce_model::shared_text::SharedText;
 use ce_model::sweep::CellValue;
 use ce_storage::Holder;
@@ -105,6 +107,18 @@ impl RowStatus {
     }
 }
 
+/// Counts the calls of rows during which others used the processors, as far as that is known.
+pub(crate) fn measured_beside_others<'a>(
+    rows: impl Iterator<Item = &'a FrameRow>,
+) -> DisturbedCalls {
+    let mut calls = HashSet::new();
+    let shares = rows.filter_map(|row| {
+        let share = row.origin.as_ref()?.others?;
+        row.call.is_none_or(|call| calls.insert(call)).then_some(share)
+    });
+    DisturbedCalls::count(shares)
+}
+
 /// The execution that made a row.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RowOrigin {
@@ -116,6 +130,8 @@ pub struct RowOrigin {
     pub host: Option<SharedText>,
     /// Its machine in words, if that was recorded or published.
     pub machine: Option<SharedText>,
+    /// The share of its processors that others had, if that was recorded or published.
+    pub others: Option<f64>,
     /// The processors, memory and graphics processors that it was told to have asked for, if that is recorded.
     pub asked: Option<SharedText>,
     /// Whether nothing else was executed beside it, as requested; `None` if unknown.

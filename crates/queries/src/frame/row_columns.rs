@@ -60,6 +60,8 @@ pub enum RowFact<'a> {
     Number(usize),
     /// A duration in seconds.
     Seconds(f64),
+    /// A share.
+    Share(f64),
     /// A time.
     Time(Timestamp),
     /// Yes or no.
@@ -90,7 +92,7 @@ const TEXTS: RowColumn = RowColumn {
 const REASON_WIDTH: usize = 30;
 
 /// All of them, in the order in which they are printed.
-pub const ROW_COLUMNS: [RowColumn; 11] = [
+pub const ROW_COLUMNS: [RowColumn; 12] = [
     RowColumn {
         name: STATUS,
         subject: RowSubject::Point,
@@ -144,6 +146,15 @@ pub const ROW_COLUMNS: [RowColumn; 11] = [
         is_shown: |frame| frame.disturbed() > 0,
         fact: |row| row.origin.as_ref()?.exclusive.map(RowFact::Flag),
         read: |row, text| origin(row).exclusive = Some(text == "yes" || text == "true"),
+        ..TEXTS
+    },
+    RowColumn {
+        name: "others",
+        is_later: true,
+        is_number: true,
+        is_shown: |frame| frame.measured_beside_others().disturbed > 0,
+        fact: |row| row.origin.as_ref()?.others.map(RowFact::Share),
+        read: |row, text| origin(row).others = text.parse().ok(),
         ..TEXTS
     },
     RowColumn {
@@ -209,6 +220,7 @@ impl<'a> RowFact<'a> {
             Self::Text(text) => (*text).into(),
             Self::Number(number) => number.to_string().into(),
             Self::Seconds(seconds) => format!("{seconds:.3}").into(),
+            Self::Share(share) => format!("{share:.2}").into(),
             Self::Time(time) => format!("{time:.0}").into(),
             Self::Flag(true) => "yes".into(),
             Self::Flag(false) => "no".into(),
@@ -234,7 +246,7 @@ impl Serialize for RowFact<'_> {
         match self {
             Self::Text(text) => serializer.serialize_str(text),
             Self::Number(number) => number.serialize(serializer),
-            Self::Seconds(seconds) => serializer.serialize_f64(*seconds),
+            Self::Seconds(number) | Self::Share(number) => serializer.serialize_f64(*number),
             Self::Time(time) => time.serialize(serializer),
             Self::Flag(flag) => serializer.serialize_bool(*flag),
             Self::Running(holder) => {
@@ -315,9 +327,9 @@ mod tests {
         frame.rows[0].origin = Some(Arc::new(origin));
         frame.rows[0].uncertain = Some("±9%".to_owned());
         let [ok, failed, excluded] = [0, 1, 2].map(|at| &frame.rows[at]);
-        assert_eq!(csv(&frame, ok), "ok,1,red,,2026-01-01T00:00:00Z,1.235,yes,±9%,");
-        assert_eq!(csv(&frame, failed), "failed,2,,,,,,it failed,");
-        assert_eq!(csv(&frame, excluded), "excluded,,,,,,,,");
+        assert_eq!(csv(&frame, ok), "ok,1,red,,2026-01-01T00:00:00Z,1.235,yes,,±9%,");
+        assert_eq!(csv(&frame, failed), "failed,2,,,,,,,it failed,");
+        assert_eq!(csv(&frame, excluded), "excluded,,,,,,,,,");
         assert_eq!(
             json(&frame, ok),
             r#"status="ok" reason="±9%" call=1 host="red" time="2026-01-01T00:00:00.25Z" duration=1.23456 exclusive=true"#
@@ -357,6 +369,7 @@ mod tests {
             machine: Some("a CPU".into()),
             at: "2026-01-01T00:00:00Z".parse().ok(),
             seconds: Some(1.5),
+            others: Some(0.25),
             exclusive: Some(false),
             ..RowOrigin::default()
         };

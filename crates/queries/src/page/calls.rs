@@ -66,6 +66,9 @@ pub struct PageCall {
     /// The machine of its execution, in words, as this storage or the ledger has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machine: Option<SharedText>,
+    /// The share of its processors that others had, as this storage or the ledger has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub others: Option<f64>,
     /// The user who recorded it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<SharedText>,
@@ -137,6 +140,7 @@ impl PageCall {
             peak_bytes: past.made.peak_bytes,
             host: past.made.host,
             machine: past.made.machine,
+            others: past.made.others,
             user: None,
             isolation: None,
             resources: past.made.resources,
@@ -183,6 +187,7 @@ impl PageCall {
             peak_bytes: None,
             host: None,
             machine: None,
+            others: None,
             user: None,
             isolation: None,
             resources: Box::default(),

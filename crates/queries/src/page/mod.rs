@@ -575,7 +575,7 @@ pub struct PageTable {
     /// The pictures among them.
     pub pictures: Vec<PointPicture>,
     /// The call that has made the first output of each row, by its number.
-    calls: Vec<Option<usize>>,
+    pub calls: Vec<Option<usize>>,
     /// The first output of each row, in a recorded table.
     outputs: Vec<Option<RecipeFile>>,
     /// The files that it was made from.

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use super::gallery::{address, gallery};
 use super::measurements::{self, LevelComparison, ShownTable};
-use super::{different, in_utc, lines, moment, text};
+use super::{capitalised, different, in_utc, lines, moment, text};
 use ce_git::LastChange;
 use ce_model::humanize::{counted, duration, size};
 use ce_model::name::{encoded, file_name};
@@ -53,6 +53,7 @@ pub(super) fn head(
             (completeness(data))
             @for verdict in comparisons.iter().flat_map(LevelComparison::in_words) { span { b { (text(&verdict)) } } }
             @if let Some(known) = measurements::known(tables) { span { (known) } }
+            @if let Some(disturbed) = measurements::disturbed(data) { span { (disturbed) } }
             @if let Some(when) = when(&data.calls) {
                 span { (if tables.iter().any(|it| it.measured.has_replicates) { "Measured " } else { "Computed " }) (when) }
             }
@@ -167,7 +168,7 @@ fn machine_summary(data: &PageData) -> Option<String> {
         Some(machine) if said.is_empty() => Some(text(&format!("Machine {machine} (as given)"))),
         Some(machine) => Some(text(&format!("Machine {machine} (as given), {said}"))),
         None if said.is_empty() => None,
-        None => Some(text(&format!("{}{}", said[..1].to_uppercase(), &said[1..]))),
+        None => Some(text(&capitalised(&said))),
     }
 }
 

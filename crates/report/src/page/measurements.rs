@@ -1,9 +1,10 @@
 //! The measurements of sweeps: a row a point, with medians, their intervals and all values; the default plot; and two levels compared.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use maud::{Markup, PreEscaped, html};
 
+use ce_model::host_use::DisturbedCalls;
 use ce_model::humanize::counted;
 use ce_model::statistics::{
     CONFIDENCE, ChangeVerdict, ComparedSides, Estimate, Measurements, MedianChange, THRESHOLD,
@@ -12,11 +13,11 @@ use ce_model::statistics::{
 use ce_model::sweep::{Better, CellValue, Until};
 use ce_queries::compared_medians::{ComparedMedians, is_better, mean_ratio};
 use ce_queries::frame::{FrameColumn, RowStatus};
-use ce_queries::page::{AxisKind, MeasuredPoint, MeasuredTable, PageTable};
+use ce_queries::page::{AxisKind, MeasuredPoint, MeasuredTable, PageData, PageTable};
 
 use super::gallery::gallery;
 use super::plot::{self, AxisScale};
-use super::{ShownUnit, different, grouped, short, text};
+use super::{ShownUnit, capitalised, different, grouped, short, text};
 use crate::compared_medians::{false_alarms, ratio_texts, steps_in_words};
 use crate::digits::ends;
 use crate::table::row_labels_in_words;
@@ -81,6 +82,14 @@ pub(super) fn known(tables: &[ShownTable<'_>]) -> Option<String> {
             wide + few
         ),
     })
+}
+
+/// Says during how many calls that made rows others used the processors, if they did.
+pub(super) fn disturbed(data: &PageData) -> Option<String> {
+    let calls: BTreeSet<usize> =
+        data.tables.iter().flat_map(|it| &it.calls).flatten().copied().collect();
+    let shares = calls.into_iter().filter_map(|call| data.calls.get(call)?.others);
+    Some(capitalised(&DisturbedCalls::count(shares).in_words()?))
 }
 
 /// The measurements of all tables. Plots are drawn unless the study draws figures of its own.

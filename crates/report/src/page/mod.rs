@@ -214,6 +214,12 @@ fn grouped(text: &str) -> String {
     shown
 }
 
+/// A text with a capital at its beginning.
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect()
+}
+
 /// A text of a study, as it may be shown.
 fn text(text: &str) -> String {
     harmless(text).into_owned()

@@ -752,6 +752,7 @@ mod tests {
             resources: Box::default(),
             attempts: Box::default(),
             host_kind: None,
+            host_use: None,
             machine: None,
             start: Timestamp::now(),
             end: Timestamp::now(),

@@ -6,6 +6,7 @@
 use std::sync::OnceLock;
 use std::{fmt, fs};
 
+use ce_model::host_use::HostUse;
 use ce_model::humanize::{counted, size};
 use ce_model::name::StorageName;
 use ce_model::resources::LimitedAttempt;
@@ -81,6 +82,9 @@ pub struct Execution {
     /// The machine, in words: see [`machine`](super::machine()). `None` where its kind is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<SharedText>,
+    /// What else used its host meanwhile. `None` if that is not known, as where its kind is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_use: Option<Box<HostUse>>,
     /// The time of its start.
     pub start: Timestamp,
     /// The time of its end.
