@@ -107,6 +107,7 @@ fn evaluate(storage: &Storage) -> Result<(), StorageError> {
                 resources: Box::default(),
                 host_kind: None,
                 machine: None,
+                host_use: None,
                 start: now,
                 end: now,
                 user_seconds: 0.0,

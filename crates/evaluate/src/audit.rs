@@ -333,7 +333,7 @@ impl RunningAudit<'_> {
             computation: call.computation(),
             sources: &call.sources,
             resources: &call.resources,
-            gpus: turn.gpus(),
+            turn: Some(&turn),
             purpose: Purpose::Compare,
         });
         match prepared {

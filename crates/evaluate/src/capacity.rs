@@ -228,6 +228,15 @@ pub enum Unsatisfiable {
         /// The available number.
         there: usize,
     },
+    /// It wants to be bound to more processors.
+    #[error("it asks for {asked} cpus of its own, and this run may use {there} of the host")]
+    #[hint("let it ask for fewer, or leave out pin; taskset -cp $$ shows what a shell may use")]
+    Pinned {
+        /// The number that it asks for.
+        asked: u32,
+        /// The number that it may use.
+        there: usize,
+    },
     /// It asks for several hosts.
     #[error("it asks for {0} nodes, and an execution has one")]
     #[hint(Some(getting_allocation()))]
@@ -267,6 +276,10 @@ impl Unsatisfiable {
         let memory = memory.unwrap_or_default();
         if cpus as usize > slots {
             return Some(Self::Cpus { asked: cpus, there: slots });
+        }
+        let pinned = resources.pinned().map_or(0, NonZeroU32::get);
+        if let Some(there) = offer.processors.filter(|there| pinned as usize > *there) {
+            return Some(Self::Pinned { asked: pinned, there });
         }
         if let Some(there) = offer.memory.filter(|there| memory > *there) {
             return Some(Self::Memory { asked: memory, there });
@@ -319,7 +332,10 @@ mod tests {
 
     /// Three slots, 10 bytes and two graphics processors.
     fn host() -> Reservations {
-        Reservations::new(3, Offer { memory: Some(10), gpus: Some(2), reach: Reach::Process })
+        Reservations::new(
+            3,
+            Offer { memory: Some(10), gpus: Some(2), processors: None, reach: Reach::Process },
+        )
     }
 
     /// Lets as many calls begin as may, one slot each. Returns how many.

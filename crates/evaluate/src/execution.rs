@@ -215,7 +215,7 @@ impl<'e, 'a> CallRunner<'e, 'a> {
                 computation: begun.computation,
                 sources: &begun.sources,
                 resources: &begun.resources,
-                gpus: begun.turn.gpus(),
+                turn: Some(&begun.turn),
                 purpose: Purpose::Publish(begun.published_name(), suspension),
             });
             match prepared {
@@ -664,7 +664,8 @@ impl<'e, 'a> CallRunner<'e, 'a> {
 /// Returns the request for resources that other runs of the host may have. The scheduler gives out the gpus of an allocation.
 pub(super) fn turn_request(resources: &Resources) -> TurnRequest {
     let gpus = resources.gpus.filter(|_| !resources.spans()).map_or(0, NonZeroU32::get);
-    TurnRequest { gpus, exclusive: resources.exclusive }
+    let processors = resources.pinned().map_or(0, NonZeroU32::get);
+    TurnRequest { gpus, processors, exclusive: resources.exclusive }
 }
 
 /// Returns the arguments of `exec`, in the storage's names.

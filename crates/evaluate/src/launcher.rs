@@ -17,8 +17,8 @@ use super::hint::Scene;
 use super::ticket::stored_value;
 use super::{CallError, Exports, WorkerQueue};
 use ce_executor::{
-    CallProgram, Completion, Ended, ExecuteError, Executor, Failed, InputFile, Inspection,
-    Invocation, Isolation, OutputFile, SUSPENDED, Span, Status, Usage, VerifiedPath,
+    CallProgram, Completion, Ended, ExecuteError, Executor, Failed, HostTurn, InputFile,
+    Inspection, Invocation, Isolation, OutputFile, SUSPENDED, Span, Status, Usage, VerifiedPath,
     note_unwritten,
 };
 use ce_files::state::SecretKey;
@@ -55,7 +55,7 @@ pub(super) struct LaunchRequest<'a> {
     /// The resources that the call requests.
     pub(super) resources: &'a Resources,
     /// The graphics processors of its turn.
-    pub(super) gpus: &'a [String],
+    pub(super) turn: Option<&'a HostTurn>,
     pub(super) purpose: Purpose<'a>,
 }
 
@@ -170,7 +170,7 @@ impl<'a> CallLauncher<'a> {
             computation: &Computation { access: exported.access.clone(), ..computation_of(record) },
             sources: &record.inputs.iter().map(stored_value).collect::<Vec<_>>(),
             resources: &Resources::default(),
-            gpus: &[],
+            turn: None,
             purpose: Purpose::Ask(program, suspension),
         };
         self.stage(request, tree).map(Some)
@@ -221,7 +221,7 @@ impl<'a> CallLauncher<'a> {
         stage: &Stage<'_>,
         outputs: &[String],
     ) -> Result<Invocation, StorageError> {
-        let LaunchRequest { name, computation, sources, resources, gpus, purpose } = request;
+        let LaunchRequest { name, computation, sources, resources, turn, purpose } = request;
         let storage = self.storage;
         let place = match purpose {
             Purpose::Publish(_, Some(suspension)) | Purpose::Ask(_, suspension)
@@ -285,7 +285,8 @@ impl<'a> CallLauncher<'a> {
                 // The others are few, and no attempt of the call.
                 Purpose::Compare | Purpose::Look(_) | Purpose::Ask(..) => None,
             },
-            visible_gpus: gpus.into(),
+            visible_gpus: turn.map(HostTurn::gpus).unwrap_or_default().into(),
+            processors: turn.map(HostTurn::processors).unwrap_or_default().into(),
             requested: resources.variables(&computation.access),
             exclusive: resources.exclusive,
             inspection: None,
@@ -601,7 +602,7 @@ pub fn inspect(
         computation: &call.computation,
         sources: &call.sources,
         resources: &call.resources,
-        gpus: &[],
+        turn: None,
         purpose: Purpose::Look(call.kept.as_ref()),
     })?;
     let has_terminal = inspection.terminal.is_some();

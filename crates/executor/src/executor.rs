@@ -29,6 +29,8 @@ pub struct Offer {
     pub memory: Option<u64>,
     /// The number of graphics processors; `None` if it does not matter.
     pub gpus: Option<usize>,
+    /// The number of processors that executions can be bound to; `None` if it does not matter.
+    pub processors: Option<usize>,
     /// The hosts and tasks of one execution.
     pub reach: Reach,
 }
@@ -182,6 +184,8 @@ impl fmt::Debug for Completion {
 pub struct TurnRequest {
     /// The number of graphics processors.
     pub gpus: u32,
+    /// The number of processors that it is bound to, and nothing else of the same user.
+    pub processors: u32,
     /// Whether nothing else may be executed on the host meanwhile.
     pub exclusive: bool,
 }
@@ -190,19 +194,25 @@ pub struct TurnRequest {
 pub struct HostTurn {
     request: TurnRequest,
     gpus: Vec<String>,
+    processors: Vec<usize>,
     /// The locks.
     _held: Box<dyn Any + Send>,
 }
 
 impl HostTurn {
-    /// A turn with these graphics processors, as long as something is held.
-    pub(super) fn new(request: TurnRequest, gpus: Vec<String>, held: impl Any + Send) -> Self {
-        Self { request, gpus, _held: Box::new(held) }
+    /// A turn with these graphics processors, and bound to these processors, as long as something is held.
+    pub(super) fn new(
+        request: TurnRequest,
+        gpus: Vec<String>,
+        processors: Vec<usize>,
+        held: impl Any + Send,
+    ) -> Self {
+        Self { request, gpus, processors, _held: Box::new(held) }
     }
 
     /// A turn that holds nothing, so no other run waits for it.
     fn beside_all(request: TurnRequest) -> Self {
-        Self::new(request, Vec::new(), ())
+        Self::new(request, Vec::new(), Vec::new(), ())
     }
 
     /// Returns the request.
@@ -213,6 +223,11 @@ impl HostTurn {
     /// The names of the graphics processors.
     pub fn gpus(&self) -> &[String] {
         &self.gpus
+    }
+
+    /// The numbers of the processors that it is bound to; without any it is bound to none.
+    pub fn processors(&self) -> &[usize] {
+        &self.processors
     }
 }
 

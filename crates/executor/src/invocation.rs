@@ -55,6 +55,8 @@ pub struct Invocation {
     pub memory_limit: Option<u64>,
     /// The names of the graphics processors that its turn lets it use.
     pub visible_gpus: Vec<String>,
+    /// The numbers of the processors that it is bound to, if it is.
+    pub processors: Vec<usize>,
     /// What it asks for, as variables of the environment: names, and values if it asks.
     pub requested: Vec<(&'static str, Option<String>)>,
     /// Whether nothing else may be executed on the host meanwhile.

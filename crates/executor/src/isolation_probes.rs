@@ -219,6 +219,7 @@ impl Trial {
             memory_limit: None,
             limit: None,
             visible_gpus: Vec::new(),
+            processors: Vec::new(),
             requested: Vec::new(),
             exclusive: false,
             inspection: None,

@@ -3,7 +3,7 @@
 //! Knows nothing of workflows, plans and the storage. `executor` has the contract of executors and their output;
 //! `invocation` is their input. `local` executes on this host, with or without a `sandbox`. `scheduler` starts workers
 //! on a cluster, by commands of the user or by `slurm`, which knows the allocation, too, that a worker is in.
-//! `isolation_probes` try to break out of the sandbox; `measuring_probes` look at what disturbs measurements. `own_process` is this process: its signals and its terminal.
+//! `isolation_probes` try to break out of the sandbox; `measuring_probes` look at what disturbs measurements. `own_process` is this process: its signals and its terminal; `process_tree` is all that it has started.
 //! `start_attempts` tries again where a limit of the system is met, and `open_files` raises one of them.
 
 mod executor;
@@ -13,6 +13,7 @@ mod local;
 pub mod measuring_probes;
 mod open_files;
 mod own_process;
+mod process_tree;
 mod sandbox;
 pub mod scheduler;
 pub mod slurm;

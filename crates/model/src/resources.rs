@@ -36,11 +36,13 @@ pub enum Resource {
     Launcher,
     /// Whether no other execution runs on the host meanwhile.
     Exclusive,
+    /// Whether it is bound to processors of its own.
+    Pin,
 }
 
 impl Resource {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Cpus,
         Self::Memory,
         Self::Time,
@@ -49,7 +51,13 @@ impl Resource {
         Self::Tasks,
         Self::Launcher,
         Self::Exclusive,
+        Self::Pin,
     ];
+
+    /// Whether it is asked for without an amount.
+    pub const fn is_flag(self) -> bool {
+        matches!(self, Self::Exclusive | Self::Pin)
+    }
 
     /// The word that its line begins with.
     pub const fn word(self) -> &'static str {
@@ -62,6 +70,7 @@ impl Resource {
             Self::Tasks => "tasks",
             Self::Launcher => "launcher",
             Self::Exclusive => "exclusive",
+            Self::Pin => "pin",
         }
     }
 
@@ -81,6 +90,7 @@ impl Resource {
             Self::Tasks => "tasks 64",
             Self::Launcher => "launcher srun",
             Self::Exclusive => "exclusive",
+            Self::Pin => "pin",
         }
     }
 
@@ -95,6 +105,7 @@ impl Resource {
             Self::Tasks => "a number of tasks",
             Self::Launcher => "a launcher: srun is the only one, with options that begin with -",
             Self::Exclusive => "an amount: the word exclusive has none",
+            Self::Pin => "an amount: the word pin has none; cpus says how many",
         }
     }
 }
@@ -275,6 +286,9 @@ pub struct Resources {
     /// Whether nothing else is executed on the host meanwhile.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub exclusive: bool,
+    /// Whether it is bound to processors of its own, as many as it asks for.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pin: bool,
 }
 
 /// Characters in options of launchers that a [class](Resources::class) has in another form, in the order of their replacement.
@@ -295,7 +309,7 @@ impl Resources {
     /// The variables of the environment that tell a call what it asks for: names, and values as far as it asks. The numbers of threads are
     /// told only to one that asks for processors, unless `access` passes them on.
     pub fn variables(&self, access: &Access) -> Vec<(&'static str, Option<String>)> {
-        let cpus = self.cpus.map(|it| it.to_string());
+        let cpus = self.cpus.or_else(|| self.pinned()).map(|it| it.to_string());
         let mut variables = vec![
             ("CE_CPUS", cpus.clone()),
             ("CE_MEMORY", self.memory.map(|it| it.to_string())),
@@ -329,7 +343,8 @@ impl Resources {
             Resource::Tasks => self.tasks = Some(number()?),
             Resource::Launcher => self.launcher = Some(Box::<str>::from(text).try_into()?),
             Resource::Exclusive if text.is_empty() => self.exclusive = true,
-            Resource::Exclusive => return Err(wrong()),
+            Resource::Pin if text.is_empty() => self.pin = true,
+            Resource::Exclusive | Resource::Pin => return Err(wrong()),
         }
         Ok(())
     }
@@ -346,6 +361,7 @@ impl Resources {
             number_line(Resource::Tasks, self.tasks),
             self.launcher.as_ref().map(|it| format!("{} {}", Resource::Launcher.word(), it.text())),
             self.exclusive.then(|| Resource::Exclusive.word().to_owned()),
+            self.pin.then(|| Resource::Pin.word().to_owned()),
         ];
         lines.into_iter().flatten().collect()
     }
@@ -353,8 +369,13 @@ impl Resources {
     /// The resources that a call is told to have asked for: see [`variables`](Self::variables).
     #[must_use]
     pub fn told(&self) -> Self {
-        let Self { cpus, memory, gpus, .. } = *self;
-        Self { cpus, memory, gpus, ..Self::default() }
+        let Self { cpus, memory, gpus, pin, .. } = *self;
+        Self { cpus, memory, gpus, pin, ..Self::default() }
+    }
+
+    /// The number of processors that it is bound to, if it wants that. The launcher of tasks binds them.
+    pub fn pinned(&self) -> Option<NonZeroU32> {
+        (self.pin && !self.spans()).then(|| self.cpus.unwrap_or(NonZeroU32::MIN))
     }
 
     /// The resources that these lines ask for, as [`lines`](Self::lines) writes them. Others are left out.
@@ -478,6 +499,7 @@ impl Resources {
             tasks: self.tasks.max(other.tasks),
             launcher: self.launcher.max(other.launcher.clone()),
             exclusive: self.exclusive || other.exclusive,
+            pin: self.pin || other.pin,
         }
     }
 }
@@ -546,7 +568,7 @@ pub fn parse_size(text: &str) -> Result<u64, AmountError> {
 pub struct ResourceLine {
     /// The requested resource.
     pub resource: Resource,
-    /// The amount; empty for [`Resource::Exclusive`].
+    /// The amount; empty for one that [has none](Resource::is_flag).
     pub amount: Template<String>,
     /// The file, relative to the task.
     pub path: PathBuf,
@@ -694,14 +716,18 @@ mod tests {
                 assert_eq!(set(resource, wrong), None, "{wrong}");
             }
         }
-        assert!(set(Resource::Exclusive, "").is_some());
-        assert_eq!(set(Resource::Exclusive, "no"), None);
+        for flag in [Resource::Exclusive, Resource::Pin] {
+            assert!(set(flag, "").is_some());
+            assert_eq!(set(flag, "no"), None);
+        }
     }
 
     #[test]
     fn every_example_is_right() {
         for resource in Resource::ALL {
-            let (word, amount) = resource.example().split_once(' ').unwrap_or(("exclusive", ""));
+            let example = resource.example();
+            let (word, amount) = example.split_once(' ').unwrap_or((example, ""));
+            assert_eq!(amount.is_empty(), resource.is_flag());
             assert_eq!(Resource::of_word(word), Some(resource));
             assert!(set(resource, amount).is_some());
         }

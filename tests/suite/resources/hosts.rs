@@ -175,6 +175,90 @@ fn no_two_runs_use_the_same_gpu() {
     Ran::new(&lab, first.output()).exit(0);
 }
 
+/// What a call notes of its processors: how many it is told of, and their numbers.
+const PROCESSORS: &str = "$LAB_RUN $CE_CPUS $OMP_NUM_THREADS $(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status)";
+
+const CPUS: &str = "a call asks for cpus, and other runs have them";
+
+/// The numbers of the processors in a list of the kernel's, such as `0-2,5`.
+fn numbers(list: &str) -> Vec<usize> {
+    let ranges = list.split(',').map(|range| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        first.parse().unwrap()..=last.parse().unwrap()
+    });
+    ranges.flatten().collect()
+}
+
+/// The processors that a thread may use.
+fn processors_of(thread: impl std::fmt::Display) -> Vec<usize> {
+    let status = fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    list.map(|list| numbers(list.trim())).unwrap_or_default()
+}
+
+#[test]
+fn no_two_runs_are_pinned_to_the_same_processor() {
+    let lab = lab_noting(PROCESSORS).file("resources", "call pin\n");
+    let usable = processors_of("self");
+    let (first, never) = lab.held("first");
+    let note = lab.notes().pop().unwrap();
+    let pinned = numbers(note.strip_prefix("begin first 1 1 ").unwrap());
+    let [own] = pinned[..] else { panic!("{note}") };
+    assert!(usable.contains(&own));
+    // A host with one processor has no other for the second run.
+    if usable.len() > 1 {
+        for thread in fs::read_dir(format!("/proc/{}/task", first.pid)).unwrap() {
+            let thread = thread.unwrap().file_name();
+            let may_use = processors_of(thread.display());
+            assert!(!may_use.contains(&own), "{may_use:?}");
+        }
+        lab.finish(&mut lab.run_as("second")).exit(0);
+        let note = lab.notes().pop().unwrap();
+        let second = numbers(note.strip_prefix("end second 1 1 ").unwrap());
+        assert!(second.len() == 1 && second != pinned, "{second:?}");
+    }
+    let lab = lab.file("resources", format!("call pin\ncall cpus {}\n", usable.len()));
+    let third = lab.waiting("third", CPUS);
+    drop(never);
+    for run in [first, third] {
+        assert!(run.output().status.success());
+    }
+    let last = lab.notes().pop().unwrap();
+    let n = usable.len();
+    assert!(last.starts_with(&format!("end third {n} {n} ")), "{last}");
+    assert_eq!(numbers(last.rsplit_once(' ').unwrap().1), usable);
+    // A run that dies gives them back.
+    let (fourth, _never) = lab.held("fourth");
+    kill_process_group(fourth.pid, Signal::KILL).unwrap();
+    fourth.output();
+    lab.finish(&mut lab.run_as("fifth")).exit(0);
+    // Nobody has more than there are.
+    let lab = lab.file("resources", format!("call pin\ncall cpus {}\n", n + 1));
+    let mut run = lab.run_as("sixth");
+    let ran = lab.finish(run.args(["-j", &(n + 1).to_string()])).exit(2);
+    ran.says(&format!(
+        "it asks for {} cpus of its own, and this run may use {n} of the host",
+        n + 1
+    ));
+}
+
+#[test]
+fn an_isolated_call_is_pinned_and_the_next_one_is_not() {
+    let script = "sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status >\"$2\"";
+    let lab = Lab::task("Inputs: 'x'\n(last (pinned INPUT('x')))[0]")
+        .computation("pinned", "x", "y", script)
+        .computation("last", "x", "y", &script.replace(">", "| cat \"$1\" - >"))
+        .file("resources", "pinned pin\n")
+        .commit()
+        .isolated();
+    lab.ce_run(&["-j", "1"]).exit(0);
+    let usable = processors_of("self");
+    let output = lab.output();
+    let lists: Vec<Vec<usize>> = output.lines().map(numbers).collect();
+    assert!(lists[0].len() == 1 && usable.contains(&lists[0][0]), "{output}");
+    assert_eq!(lists[1], usable);
+}
+
 /// A task whose call asks for something, and starts a run of the same task in its turn, as soon as it is let go.
 fn nested(asks: &str) -> Lab {
     let inner = r#"if [ "${LAB_INNER-}" ]; then
@@ -203,7 +287,7 @@ impl Lab {
 
 #[test]
 fn a_run_within_a_call_does_not_wait_for_that_call() {
-    for asks in ["call exclusive\n", "call gpus 1\n"] {
+    for asks in ["call exclusive\n", "call gpus 1\n", "call pin\n"] {
         let lab = nested(asks);
         lab.finish(&mut lab.nesting("inner", "data/x")).exit(0).called(vec!["call", "call"]);
         let lab = nested(asks);
@@ -223,10 +307,12 @@ fn a_run_within_a_call_that_needs_that_call_fails() {
 
 #[test]
 fn a_waiting_run_does_not_block_a_run_nested_in_the_current_one() {
+    let all = format!("call pin\ncall cpus {}\n", processors_of("self").len());
     for (asks, then_asks, why) in [
         ("call exclusive\n", "# nothing\n", ORDINARY),
         ("call exclusive\n", "call exclusive\n", EXCLUSIVE),
         ("call gpus 1\n", "call gpus 1\n", GPUS),
+        (&all, &all, CPUS),
     ] {
         let lab = nested(asks);
         let [meet, wait] = ["meet", "wait"].map(|it| lab.path(it));

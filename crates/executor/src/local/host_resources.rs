@@ -4,8 +4,8 @@
 //! exclusive execution has it alone. A run that waits for that has the `gate` alone: as long as it is taken, other runs
 //! begin nothing new, so the waiting run is not starved.
 //!
-//! Each graphics processor has a file, locked by the run that uses it. A run that takes some has the file `gpus` alone
-//! until it has them all. So no two runs wait for processors that the other one holds. The system releases all locks
+//! Each graphics processor has a file, locked by the run that uses it, and so has each processor that a call is pinned to. A run that
+//! takes some has the file `gpus` or `cpus` alone until it has them all. So no two runs wait for processors that the other one holds. The system releases all locks
 //! when a process ends, in any way.
 
 use std::collections::BTreeSet;
@@ -246,19 +246,46 @@ impl Drop for Turn {
     }
 }
 
-/// The graphics processors of this host that this run may use.
-#[derive(Debug, Default)]
-pub(super) struct Gpus {
+/// The kind of some [`HostUnits`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum UnitKind {
+    Gpus,
+    Processors,
+}
+
+impl UnitKind {
+    /// Their name for people, and of the file that a run holds while it takes some.
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Gpus => "gpus",
+            Self::Processors => "cpus",
+        }
+    }
+
+    /// The beginning of the name of the file of each.
+    const fn prefix(self) -> &'static str {
+        match self {
+            Self::Gpus => "gpu",
+            Self::Processors => "cpu",
+        }
+    }
+}
+
+/// The processors of one kind that this host has and this run may use: no two executions have the same one.
+#[derive(Debug)]
+pub(super) struct HostUnits {
+    kind: UnitKind,
+    /// Their names, in the order in which they are taken.
     names: OnceLock<Vec<String>>,
     /// The directory of the locked files; without one, this run knows of no other.
     directory: Option<PathBuf>,
     /// An execution of this run that takes some holds the lock.
     gate: Mutex<()>,
-    state: Mutex<GpuState>,
+    state: Mutex<UnitState>,
 }
 
 #[derive(Debug, Default)]
-struct GpuState {
+struct UnitState {
     /// The names of processors that executions of this run have.
     taken: BTreeSet<String>,
     /// The message that is yet to be reported.
@@ -267,17 +294,29 @@ struct GpuState {
     has_warned: bool,
 }
 
-/// Graphics processors that an execution has, given back when dropped.
-pub(super) struct GpuLease {
-    gpus: Arc<Gpus>,
+/// Processors that an execution has, given back when dropped.
+pub(super) struct UnitLease {
+    units: Arc<HostUnits>,
     names: BTreeSet<String>,
     files: Vec<File>,
 }
 
-impl Gpus {
-    /// Shares them with all runs that lock files in the same directory, which need not exist.
-    pub(super) fn in_directory(directory: Option<PathBuf>) -> Self {
-        Self { directory, ..Self::default() }
+impl HostUnits {
+    /// Shares them with all runs that lock files in the same directory, which need not exist. Without names, they are the graphics
+    /// processors of the host.
+    pub(super) fn new(
+        kind: UnitKind,
+        names: Option<Vec<String>>,
+        directory: Option<PathBuf>,
+    ) -> Self {
+        let names = names.map(OnceLock::from).unwrap_or_default();
+        let (gate, state) = (Mutex::default(), Mutex::default());
+        Self { kind, names, directory, gate, state }
+    }
+
+    /// The names of those that executions of this run have.
+    pub(super) fn taken(&self) -> BTreeSet<String> {
+        self.lock().taken.clone()
     }
 
     /// The names of all.
@@ -285,7 +324,7 @@ impl Gpus {
         self.names.get_or_init(|| names(env::var(VISIBLE_GPUS).ok().as_deref(), Path::new("/dev")))
     }
 
-    /// Leases `count` processors. If they are not free, waits for them if it `waits`, and returns `None` otherwise.
+    /// Leases `count` of them. If they are not free, waits for them if it `waits`, and returns `None` otherwise.
     ///
     /// # Errors
     ///
@@ -295,16 +334,17 @@ impl Gpus {
         count: u32,
         waits: bool,
         is_cancelled: impl Fn() -> bool,
-    ) -> Result<Option<GpuLease>, ExecuteError> {
-        let gpus = Arc::clone(self);
-        let mut lease = GpuLease { gpus, names: BTreeSet::new(), files: Vec::new() };
+    ) -> Result<Option<UnitLease>, ExecuteError> {
+        let units = Arc::clone(self);
+        let mut lease = UnitLease { units, names: BTreeSet::new(), files: Vec::new() };
         let count = count as usize;
         if count == 0 {
             return Ok(Some(lease));
         }
         if count > self.names().len() {
             let there = self.names().len();
-            return Err(ExecuteError::Refused(format!("it asks for {count} gpus of {there}")));
+            let words = self.kind.words();
+            return Err(ExecuteError::Refused(format!("it asks for {count} {words} of {there}")));
         }
         let _gate = match (waits, self.gate.try_lock()) {
             (_, Ok(gate)) => gate,
@@ -314,7 +354,7 @@ impl Gpus {
             }
             (false, Err(sync::TryLockError::WouldBlock)) => return Ok(None),
         };
-        let gate = self.poll(waits, &is_cancelled, || self.try_lock("gpus"))?;
+        let gate = self.poll(waits, &is_cancelled, || self.try_lock(self.kind.words()))?;
         let Some(gate) = gate else { return Ok(None) };
         let taken = self.poll(waits, &is_cancelled, || {
             lease.extend(count);
@@ -368,8 +408,9 @@ impl Gpus {
         let mut state = self.lock();
         if !state.has_told {
             state.has_told = true;
+            let words = self.kind.words();
             state.notice =
-                Some("waiting: a call asks for gpus, and other runs have them".to_owned());
+                Some(format!("waiting: a call asks for {words}, and other runs have them"));
         }
     }
 
@@ -377,48 +418,48 @@ impl Gpus {
         let mut state = self.lock();
         if !state.has_warned {
             state.has_warned = true;
-            let place = directory.display();
+            let (place, words) = (directory.display(), self.kind.words());
             state.notice = Some(format!(
-                "warning: other runs on this host may use the same gpus: no file in {place} can be locked: {error}\n  try: check who may write there"
+                "warning: other runs on this host may use the same {words}: no file in {place} can be locked: {error}\n  try: check who may write there"
             ));
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, GpuState> {
+    fn lock(&self) -> MutexGuard<'_, UnitState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl GpuLease {
+impl UnitLease {
     /// The names of its processors, in the order of the host.
     pub(super) fn names(&self) -> Vec<String> {
-        let names = self.gpus.names().iter();
+        let names = self.units.names().iter();
         names.filter(|name| self.names.contains(*name)).cloned().collect()
     }
 
     /// Takes free processors until it has `count`.
     fn extend(&mut self, count: usize) {
-        let gpus = Arc::clone(&self.gpus);
-        for name in gpus.names() {
+        let units = Arc::clone(&self.units);
+        for name in units.names() {
             // Files of this run are not opened again: where locks belong to a process, that would release them.
-            if self.names.len() == count || gpus.lock().taken.contains(name) {
+            if self.names.len() == count || units.lock().taken.contains(name) {
                 continue;
             }
             // A name may be a path.
-            let file = format!("gpu-{}", name.replace('/', "_"));
-            if let Some(file) = gpus.try_lock(&file) {
+            let file = format!("{}-{}", units.kind.prefix(), name.replace('/', "_"));
+            if let Some(file) = units.try_lock(&file) {
                 self.files.extend(file);
-                gpus.lock().taken.insert(name.clone());
+                units.lock().taken.insert(name.clone());
                 self.names.insert(name.clone());
             }
         }
     }
 }
 
-impl Drop for GpuLease {
+impl Drop for UnitLease {
     fn drop(&mut self) {
         self.files.iter().for_each(unlock);
-        let mut state = self.gpus.lock();
+        let mut state = self.units.lock();
         state.taken.retain(|name| !self.names.contains(name));
     }
 }
@@ -493,8 +534,9 @@ mod tests {
         assert_eq!(names(Some(""), dir.path()), [""; 0]);
     }
 
-    fn gpus(directory: Option<&Path>) -> Arc<Gpus> {
-        let gpus = Arc::new(Gpus::in_directory(directory.map(Path::to_owned)));
+    fn gpus(directory: Option<&Path>) -> Arc<HostUnits> {
+        let directory = directory.map(Path::to_owned);
+        let gpus = Arc::new(HostUnits::new(UnitKind::Gpus, None, directory));
         gpus.names.set(["3", "MIG-1/2", "5"].map(str::to_owned).into()).unwrap();
         gpus
     }

@@ -11,7 +11,7 @@ use rustix::param::clock_ticks_per_second;
 use rustix::process::{Pid, getpid};
 use rustix::thread::{CpuSet, sched_getaffinity};
 
-use super::memory_use::processes;
+use crate::process_tree::processes;
 
 /// The times of a processor since the host was started, in ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -123,14 +123,15 @@ impl HostWatch {
 
 impl WatchedExecution {
     /// What others have used of its processors, over an interval that begins with the execution, or before if it was short. `None` if there
-    /// was no such interval.
-    pub(super) fn host_use(&self) -> Option<HostUse> {
+    /// was no such interval. Of an execution that is bound to processors, what this run has used elsewhere may hide something.
+    pub(super) fn host_use(&self, bound_to: &[usize]) -> Option<HostUse> {
         let state = self.watch.lock();
         let (own, last) = (self.first.as_ref()?, state.samples.back()?);
         let is_enough = |it: &HostSample| it.at <= own.at && it.at + LEAST <= last.at;
         let earlier = state.samples.iter().rev().find(|it| is_enough(it));
         let first = Some(own).filter(|it| is_enough(it)).or(earlier)?;
-        Some(last.used_by_others_since(first, state.processors.as_deref()))
+        let all = state.processors.as_deref();
+        Some(last.used_by_others_since(first, Some(bound_to).filter(|it| !it.is_empty()).or(all)))
     }
 }
 
@@ -160,18 +161,18 @@ mod tests {
     fn executions_share_the_samples_of_a_thread_that_sleeps_between_them() {
         let watch = Arc::new(HostWatch::default());
         let long = watch.begin();
-        assert_eq!(long.host_use(), None, "no interval is over");
-        let used = wait_for(|| long.host_use());
+        assert_eq!(long.host_use(&[]), None, "no interval is over");
+        let used = wait_for(|| long.host_use(&[]));
         assert!(used.seconds >= 0.5 && used.processors > 0, "{used:?}");
         // It has the interval of the long one's last half second.
         let short = watch.begin();
-        assert!(short.host_use().unwrap().seconds >= 0.5);
+        assert!(short.host_use(&[]).unwrap().seconds >= 0.5);
         assert_eq!(watch.lock().running, 2);
         drop((long, short));
         wait_for(|| watch.lock().samples.is_empty().then_some(()));
         assert_eq!(watch.recent(), None, "nothing runs");
         let next = watch.begin();
-        assert!(wait_for(|| next.host_use()).seconds >= 0.5);
+        assert!(wait_for(|| next.host_use(&[])).seconds >= 0.5);
         watch.end();
         wait_for(|| (Arc::strong_count(&watch) == 2).then_some(()));
     }

@@ -14,9 +14,10 @@ use std::{io, mem};
 use rustix::process::Pid;
 
 use super::control_groups::{ControlGroup, ControlGroups, own_kills};
-use super::memory_use::{MemoryUse, processes};
+use super::memory_use::MemoryUse;
 use super::process_groups::{GRACE, ask_to_end, kill};
 use crate::invocation::Invocation;
+use crate::process_tree::processes;
 
 /// The interval at which memory is looked at.
 const LOOK: Duration = Duration::from_millis(250);

@@ -12,6 +12,7 @@ use rustix::fs::{StatFs, statfs};
 use rustix::param::page_size;
 use rustix::process::Pid;
 
+use crate::process_tree::processes;
 use crate::sandbox::HOME;
 
 /// Exact sums take at most one of so many parts of the time.
@@ -92,23 +93,6 @@ pub(super) fn field(text: &str, name: &str) -> Option<u64> {
 pub fn own_peak_memory() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     field(&status, "VmHWM:").unwrap_or(0)
-}
-
-/// The descendants of a process.
-pub(super) fn processes(root: Pid) -> Vec<Pid> {
-    let mut found = vec![root];
-    let mut at = 0;
-    while let Some(process) = found.get(at) {
-        let threads = fs::read_dir(format!("/proc/{}/task", process.as_raw_nonzero()));
-        for thread in threads.into_iter().flatten().flatten() {
-            let children = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
-            let children = children.split_whitespace().filter_map(|it| it.parse().ok());
-            found.extend(children.filter_map(Pid::from_raw));
-        }
-        at += 1;
-    }
-    found.remove(0);
-    found
 }
 
 /// The memory of a process, in bytes. Nothing, if it has ended.

@@ -8,11 +8,13 @@
 //! would wake two threads for each call, one of them after the process has ended.
 
 mod control_groups;
+mod finished_process;
 mod host_resources;
 mod host_samples;
 mod host_watch;
 mod limits;
 mod memory_use;
+mod pinning;
 mod process_groups;
 
 pub(crate) use self::host_samples::{HostSample, usable_processors};
@@ -36,18 +38,19 @@ use jiff::Timestamp;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitIdStatus, getpid, kill_process, pidfd_open,
-    waitid,
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process, pidfd_open, waitid,
 };
 use wait4::Wait4;
 
-use self::host_resources::{Gpus, HostLock};
+use self::finished_process::{FinishedProcess, never_executed};
+use self::host_resources::{HostLock, HostUnits, UnitKind};
 use self::host_watch::HostWatch;
-use self::limits::{Limiter, Limits, MetLimit};
+use self::limits::{Limiter, Limits};
+use self::pinning::{BoundThread, Processors};
 use self::process_groups::{Groups, Orphans, signal};
 use crate::executor::{
-    Completion, Ended, ExecuteError, Executor, Failed, HostTurn, Isolation, Offer, Reach,
-    SUSPENDED, Status, TaskStatuses, TurnRequest, Usage, is_within_call, nesting_variable,
+    Completion, Ended, ExecuteError, Executor, HostTurn, Isolation, Offer, Reach, Status,
+    TaskStatuses, TurnRequest, is_within_call, nesting_variable,
 };
 use crate::invocation::{Invocation, Span, TAIL, is_replaced, open_log, tail};
 use crate::open_files;
@@ -71,7 +74,8 @@ pub struct Local {
     limiter: Limiter,
     orphans: Orphans,
     host: Arc<HostLock>,
-    gpus: Arc<Gpus>,
+    gpus: Arc<HostUnits>,
+    processors: Arc<Processors>,
     watch: Arc<HostWatch>,
     /// The allocation that executions may span.
     allocation: Option<Allocation>,
@@ -94,7 +98,8 @@ impl Local {
             limiter: Limiter::default(),
             orphans: Orphans::default(),
             host: Arc::default(),
-            gpus: Arc::default(),
+            gpus: Arc::new(HostUnits::new(UnitKind::Gpus, None, None)),
+            processors: Arc::new(Processors::in_directory(None)),
             watch: Arc::default(),
             allocation: None,
             memory: OnceLock::new(),
@@ -108,7 +113,9 @@ impl Local {
     pub fn sharing_host(self, directory: PathBuf) -> Self {
         let directory = (!is_within_call()).then_some(directory);
         let host = Arc::new(HostLock::in_directory(directory.clone()));
-        Self { host, gpus: Arc::new(Gpus::in_directory(directory)), ..self }
+        let gpus = Arc::new(HostUnits::new(UnitKind::Gpus, None, directory.clone()));
+        let processors = Arc::new(Processors::in_directory(directory));
+        Self { host, gpus, processors, ..self }
     }
 
     /// Sets whether isolation is required: then nothing is executed without it, even on a host without namespaces.
@@ -178,7 +185,9 @@ impl Local {
                 over.passed_on = has_network || reaches_others(&invocation.access, over.isolation);
                 if invocation.span.is_none() {
                     let switches = over.switches;
-                    over.host = watched.host_use().map(|it| HostUse { switches, ..it });
+                    over.host = watched
+                        .host_use(&invocation.processors)
+                        .map(|it| HostUse { switches, ..it });
                 }
                 over.ended(start)
             }
@@ -220,8 +229,14 @@ impl Executor for Local {
             return Ok(None);
         };
         // After the turn: who has graphics processors waits for nothing more.
-        let gpus = self.gpus.lease(request.gpus, waits, is_cancelled)?;
-        Ok(gpus.map(|gpus| HostTurn::new(request, gpus.names(), (gpus, turn))))
+        let Some(gpus) = self.gpus.lease(request.gpus, waits, is_cancelled)? else {
+            return Ok(None);
+        };
+        let processors = self.processors.lease(request.processors, waits, is_cancelled)?;
+        Ok(processors.map(|processors| {
+            let (names, numbers) = (gpus.names(), processors.numbers());
+            HostTurn::new(request, names, numbers, (gpus, processors, turn))
+        }))
     }
 
     fn capacity(&self) -> NonZeroUsize {
@@ -232,7 +247,12 @@ impl Executor for Local {
         let memory = *self.memory.get_or_init(host_resources::memory_for_executions);
         let reach = self.allocation.as_ref().map(Allocation::shape);
         let reach = reach.map_or(Reach::Process, Reach::Allocation);
-        Offer { memory, gpus: Some(self.gpus.names().len()), reach }
+        Offer {
+            memory,
+            gpus: Some(self.gpus.names().len()),
+            processors: Some(self.processors.count()),
+            reach,
+        }
     }
 
     fn notice(&self) -> Option<String> {
@@ -241,6 +261,7 @@ impl Executor for Local {
             .or_else(|| self.limiter.notice())
             .or_else(|| self.host.notice())
             .or_else(|| self.gpus.notice())
+            .or_else(|| self.processors.notice())
     }
 
     fn recent_host_use(&self) -> Option<HostUse> {
@@ -343,12 +364,15 @@ fn execute_unsandboxed(
         source,
         lacking: Vec::new(),
     };
-    let (mut limits, child) = attempts.retry(&is_cancelled, ExecuteError::met_limit, || {
+    let bound = BoundThread::to(&invocation.processors);
+    let begun = attempts.retry(&is_cancelled, ExecuteError::met_limit, || {
         let limits = limiter.prepare(invocation).map_err(failed)?;
         let mut command = command(invocation, starter)?;
         check_inputs(invocation)?;
         Ok((limits, spawn(&mut command).map_err(failed)?))
-    })?;
+    });
+    drop(bound);
+    let (mut limits, child) = begun?;
     let _running = attempts.running();
     let ended = wait(groups, orphans, child, &mut limits);
     let over = ended.map_err(|source| {
@@ -580,7 +604,9 @@ fn execute_sandboxed(
         let limits = limits.map_err(|error| FailedAttempt::Passing(SandboxError::Lost(error)))?;
         Ok((limits, begin(sandbox, invocation, &broken)?))
     };
+    let bound = BoundThread::to(&invocation.processors);
     let begun = attempts.retry(&is_cancelled, FailedAttempt::passing, attempt);
+    drop(bound);
     let (mut limits, (spec, mut launcher, leader)) = begun.map_err(|failed| match failed {
         FailedAttempt::Passing(error) => broken(error.into_lost()),
         FailedAttempt::Over(error) => error,
@@ -721,172 +747,4 @@ fn last_error(log: &Path) -> Option<String> {
     let mut errors =
         text.lines().filter(|line| line.starts_with("srun: ") && line.contains("error: "));
     errors.next_back().map(str::to_owned)
-}
-
-/// The signals by which users, shells and schedulers ask programs to end: HUP, INT and TERM.
-const ASKING: [i32; 3] = [1, 2, 15];
-
-/// The flag of the kernel for a process that has executed nothing since it was forked: `PF_FORKNOEXEC`.
-const FORKED: u32 = 0x40;
-
-/// An ended execution, as the system reports it.
-pub(super) struct FinishedProcess {
-    /// Its exit status.
-    pub(super) code: Option<i32>,
-    /// The signal that ended it.
-    pub(super) signal: Option<i32>,
-    /// The limit that has ended it.
-    pub(super) met: Option<MetLimit>,
-    pub(super) user: Duration,
-    pub(super) system: Duration,
-    /// In bytes.
-    pub(super) peak: u64,
-    /// How often a processor was taken from it, if that was counted for it alone.
-    pub(super) switches: Option<u64>,
-    pub(super) left_behind: bool,
-    pub(super) passed_on: bool,
-    /// Whether it was killed before it had replaced this program by another one.
-    never_executed: bool,
-    pub(super) isolation: Isolation,
-    pub(super) lacking: Vec<Rule>,
-    /// The statuses of its tasks, if a launcher has started it.
-    pub(super) tasks: TaskStatuses,
-    /// The last error of its launcher, if that is the reason why tasks did not end.
-    pub(super) launcher_error: Option<String>,
-    /// What else used its host, if that is known.
-    pub(super) host: Option<HostUse>,
-}
-
-impl FinishedProcess {
-    /// A signal that asks programs to end and that ended it, although this program has not sent it.
-    fn foreign_signal(&self) -> Option<i32> {
-        self.signal.filter(|signal| self.met.is_none() && ASKING.contains(signal))
-    }
-
-    /// The exit status or signal.
-    pub(super) fn status(&self) -> Status {
-        match self.code {
-            Some(code) => Status::Exited(code),
-            None => Status::Killed(self.signal.unwrap_or_default()),
-        }
-    }
-
-    /// The end of the execution, by its start.
-    pub(super) fn ended(self, start: Timestamp) -> Ended {
-        let is_launched = !self.tasks.0.is_empty();
-        if !is_launched && let Some(signal) = self.foreign_signal() {
-            let status = Status::Killed(signal);
-            return Ended::Lost(format!("{status}, which compeval had not sent"));
-        }
-        if self.never_executed && self.met.is_none() {
-            return Ended::Lost(format!("{} before it was started", self.status()));
-        }
-        let own = match self.tasks.failure() {
-            _ if !is_launched => self.status(),
-            None if self.tasks.are_done() => Status::Exited(0),
-            // A launcher that was killed leaves tasks which may fail for that reason.
-            Some(status) if self.met.is_some() || self.signal.is_none() => status,
-            _ if self.met.is_some() => self.status(),
-            _ => {
-                let how = self.launcher_error.clone().unwrap_or_else(|| self.status().to_string());
-                return Ended::Lost(format!("its launcher failed: {how}"));
-            }
-        };
-        let status = match (own, self.met) {
-            // It may have gone on without a part that was ended.
-            (_, Some(MetLimit::Memory(limit))) => Some(Status::OutOfMemory(limit)),
-            // It may have been asked to end, and have left what it had so far.
-            (_, Some(MetLimit::Time(limit))) => {
-                Some(Status::TimedOut(self.signal.unwrap_or(15), limit))
-            }
-            (Status::Exited(0), None) => None,
-            (status, None) => Some(status),
-        };
-        let Self { user, system, peak, left_behind, passed_on, isolation, .. } = self;
-        let Self { lacking, tasks, host, .. } = self;
-        let end = Timestamp::now();
-        let usage = Usage {
-            start,
-            end,
-            user,
-            system,
-            peak,
-            left_behind,
-            passed_on,
-            isolation,
-            tasks,
-            host,
-        };
-        match status {
-            None => Ended::Done(usage),
-            Some(Status::Exited(SUSPENDED)) if !is_launched => Ended::Suspended(usage),
-            Some(status) => Ended::Failed(Failed { status, usage, lacking }),
-        }
-    }
-}
-
-/// Whether a process, which has ended and was not reaped, has never executed a program. False if that is not known.
-fn never_executed(pid: Pid) -> bool {
-    // In a mount of /proc that belongs to another process namespace all numbers are different.
-    let own = getpid().as_raw_nonzero().to_string();
-    let is_own = fs::read_link("/proc/self").is_ok_and(|to| to.as_os_str() == own.as_str());
-    let stat = fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero()));
-    is_own && stat.is_ok_and(|stat| is_only_forked(&String::from_utf8_lossy(&stat)))
-}
-
-/// Reads the flags of a process, which stand behind its name and six other fields.
-fn is_only_forked(stat: &str) -> bool {
-    let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields);
-    let flags = fields.split(' ').nth(6).and_then(|flags| flags.parse::<u32>().ok());
-    flags.is_some_and(|flags| flags & FORKED != 0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_timeout_before_exec_is_a_failure_but_a_foreign_kill_is_not() {
-        let ended = |met| {
-            let over = FinishedProcess {
-                code: None,
-                signal: Some(9),
-                met,
-                user: Duration::ZERO,
-                system: Duration::ZERO,
-                peak: 0,
-                switches: None,
-                left_behind: false,
-                passed_on: false,
-                never_executed: true,
-                isolation: Isolation::None,
-                lacking: Vec::new(),
-                tasks: TaskStatuses::default(),
-                launcher_error: None,
-                host: None,
-            };
-            over.ended(Timestamp::now())
-        };
-        assert!(matches!(
-            ended(Some(MetLimit::Time(Duration::from_secs(1)))),
-            Ended::Failed(Failed { status: Status::TimedOut(..), .. })
-        ));
-        assert!(matches!(ended(None), Ended::Lost(_)));
-    }
-
-    #[test]
-    fn process_flags_are_found_behind_any_program_name() {
-        assert!(is_only_forked("12 (a) b) Z 1 12 12 0 -1 4194372 99 0"));
-        assert!(!is_only_forked("12 (ce) Z 1 12 12 0 -1 4194308 99 0"));
-        assert!(!is_only_forked("") && !is_only_forked("12 (ce) Z 1"));
-    }
-
-    #[test]
-    fn an_ended_program_counts_as_executed() {
-        let mut child = Command::new("true").spawn().unwrap();
-        let pid = Pid::from_child(&child);
-        waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).unwrap();
-        assert!(!never_executed(pid));
-        child.wait().unwrap();
-    }
 }

@@ -55,6 +55,7 @@ use self::launcher_processes::{
 use self::seccomp::CallFilter;
 use crate::invocation::Invocation;
 use crate::open_files;
+use crate::process_tree::bind_below;
 use crate::start_attempts::StartAttempts;
 
 /// The reason why an execution cannot be isolated.
@@ -272,6 +273,8 @@ impl Sandbox {
     ) -> Result<Launcher, SandboxError> {
         let shared = SharedState::from_access(&invocation.access);
         while let Some(mut launcher) = self.take_idle(&shared) {
+            // A new one is bound as the thread that starts it.
+            bind_below(launcher.process(), &invocation.processors);
             // A launcher that was killed meanwhile accepts nothing.
             if launcher.ask(spec).is_ok() {
                 return Ok(launcher);

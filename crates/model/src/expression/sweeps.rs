@@ -283,7 +283,7 @@ pub(super) fn file_number(files: &[RuleFile], path: &str) -> Option<usize> {
 pub(super) fn check_resources(rows: &[Vec<Box<str>>], places: &[usize]) -> Result<(), Wrong> {
     for (pair, at) in rows.windows(2).zip(places) {
         let ([word], [amount]) = (&*pair[0], &*pair[1]) else { continue };
-        let needs_amount = Resource::of_word(word).is_some_and(|it| it != Resource::Exclusive);
+        let needs_amount = Resource::of_word(word).is_some_and(|it| !it.is_flag());
         let next = amount.split(' ').next().unwrap_or_default();
         if needs_amount && Resource::of_word(next).is_none() {
             return Err((*at, Fault::UnquotedResource(format!("{word} {amount}"))));

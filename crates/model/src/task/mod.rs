@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use crate::access::Access;
 use crate::digest::{DIRTY, ObjectId, shown_version};
 use crate::name::{ComputationName, InputName, NameError, TaskName, TaskPath, TreeName};
-use crate::resources::{Resource, ResourceLine, ResourceLines};
+use crate::resources::{ResourceLine, ResourceLines};
 use crate::slice::Slice;
 use crate::sweep::{
     self, BoundId, Condition, FileColumn, MOST_COMBINATIONS, Product, Sweep, SweepPoints,
@@ -95,10 +95,10 @@ pub enum Uncommitted {
 }
 
 impl Task {
-    /// Whether it measures: it repeats calls, or wants some to be alone.
+    /// Whether it measures: it repeats calls, or wants some to be alone, or to have processors of their own.
     pub fn measures(&self) -> bool {
         self.sweeps.iter().any(|sweep| sweep.product.replicates.is_some())
-            || self.resources.lines().any(|line| line.resource == Resource::Exclusive)
+            || self.resources.lines().any(|line| line.resource.is_flag())
     }
 
     /// Whether it was read from the draft of the next commit.

@@ -755,8 +755,8 @@ fn parse(text: &str) -> Result<(Resource, String), ResourceFault> {
         ResourceFault::Word { word: word.to_owned(), nearest: nearest(word, &words) }
     })?;
     match (resource, amount) {
-        (Resource::Exclusive, "") => {}
-        (Resource::Exclusive, _) => return Err(ResourceFault::Rest),
+        (flag, "") if flag.is_flag() => {}
+        (flag, _) if flag.is_flag() => return Err(ResourceFault::Rest(flag)),
         (_, "") => return Err(ResourceFault::NoAmount(resource)),
         (_, amount) if amount.contains('{') => {}
         (_, amount) => Resources::default().set(resource, amount)?,

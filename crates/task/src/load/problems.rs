@@ -649,9 +649,9 @@ pub enum ResourceFault {
     #[hint(_0.hint())]
     Amount(#[from] AmountError),
     /// The line has an amount, but its resource takes none.
-    #[error("nothing may follow the word exclusive")]
-    #[hint("write the word exclusive alone")]
-    Rest,
+    #[error("nothing may follow the word {}", _0.word())]
+    #[hint("write the word {} alone", _0.word())]
+    Rest(Resource),
     /// Another line asks for the same.
     #[error("line {0} asks for the same resource")]
     #[hint("keep one of them")]

@@ -219,7 +219,7 @@ fn a_line_of_resources_is_one_amount() {
         (
             "speed 3",
             "workflow/resources:1: \"speed\" is not a resource\n\
-             try: write a line such as cpus 4, memory 8G, time 2h, gpus 1, nodes 2, tasks 64, launcher srun, exclusive",
+             try: write a line such as cpus 4, memory 8G, time 2h, gpus 1, nodes 2, tasks 64, launcher srun, exclusive, pin",
         ),
         (
             "cpus",
@@ -304,7 +304,7 @@ fn resources_of_a_task_name_the_computation() {
 fn resources_of_a_computation_are_checked_there() {
     TestTask::base().file("computations/add/resources", "speed 3\n").tells(
         "computations/add/resources:1: \"speed\" is not a resource\n\
-         try: write a line such as cpus 4, memory 8G, time 2h, gpus 1, nodes 2, tasks 64, launcher srun, exclusive",
+         try: write a line such as cpus 4, memory 8G, time 2h, gpus 1, nodes 2, tasks 64, launcher srun, exclusive, pin",
     );
 }
 
