@@ -21,6 +21,7 @@ mod page;
 mod printer;
 mod progress;
 mod screen;
+mod sentences;
 mod status;
 mod table;
 mod terminal;

@@ -73,8 +73,7 @@ fn a_reader_finds_question_results_measurements_and_how_to_repeat_them() {
         "Given: machine = ada, data = a file of 22 B, SHA-1 ",
         "Version of the study: ",
         "who changed it",
-        "seconds from fast to slow: ×1.",
-        "worse in 2 of 2 comparisons",
+        "<span class=\"answer\">seconds: 50 % more with slow than with fast (49 to 50 %), in all 2 comparisons: worse, 95 % sure</span>",
         // Results, in their order and by their kinds.
         "<h3>Verdict</h3>",
         "<strong>is</strong>",
@@ -144,10 +143,11 @@ echo "0.0$((base * 10 + replicate % 5 * 3))" >"$5""#;
     report(&lab, &ARGUMENTS).exit(0);
     let page = page(&lab);
     for told in [
-        "seconds from fast to slow: ×1.",
-        "worse in 2 of 2 comparisons",
-        "seconds from fast to odd: ×",
-        "better in 1 and worse in 1 of 2 comparisons",
+        "<span class=\"answer\">seconds: 33 % more with slow than with fast (",
+        " %), in all 2 comparisons: worse, 95 % sure</span>",
+        " with odd than with fast (",
+        "better in 1, worse in 1 of 2 comparisons</span>",
+        " with odd than with slow (",
         "Compared: seconds by method",
         "Compared: seconds by flags",
     ] {

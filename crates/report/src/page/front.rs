@@ -51,7 +51,7 @@ pub(super) fn head(
         }
         div.summary {
             (completeness(data))
-            @for verdict in comparisons.iter().flat_map(LevelComparison::in_words) { span { b { (text(&verdict)) } } }
+            @for verdict in comparisons.iter().flat_map(LevelComparison::in_words) { span.answer { (text(&verdict)) } }
             @if let Some(known) = measurements::known(tables) { span { (known) } }
             @if let Some(disturbed) = measurements::disturbed(data) { span { (disturbed) } }
             @if let Some(when) = when(&data.calls) {

@@ -20,14 +20,19 @@ use super::plot::{self, AxisScale};
 use super::{ShownUnit, capitalised, different, grouped, short, text};
 use crate::compared_medians::{false_alarms, ratio_texts, steps_in_words};
 use crate::digits::ends;
+use crate::sentences::ComparedLevels;
 use crate::table::row_labels_in_words;
 
 /// The largest number of points that are shown, and of columns of a table.
 const POINTS: usize = 200;
 const COLUMNS: usize = 3;
 
-/// The largest number of levels compared with the first one, and of pairs of them in the head.
+/// The largest number of levels that are compared with each other, and of levels that are compared at all: more than the former only
+/// with the first one.
+const LEVELS_IN_PAIRS: usize = 5;
 const LEVELS: usize = 6;
+
+/// The largest number of pairs of levels in the head. Of more, the pairs with the first level are.
 const PAIRS: usize = 3;
 
 /// The half width above which an interval counts as wide: a share of the median.
@@ -439,10 +444,20 @@ impl Strip {
     }
 }
 
-/// Levels of factors compared with the first ones, or commits with earlier ones: how the medians change.
-pub(super) fn compared<'a>(tables: &'a [ShownTable<'_>]) -> Vec<LevelComparison<'a>> {
-    let measured = tables.iter().map(|it| &it.measured).filter(|it| it.has_replicates);
-    measured.flat_map(LevelComparison::all).collect()
+/// Levels of factors compared with each other, or commits with earlier ones: how the medians change.
+pub(super) fn compared<'a>(
+    tables: &'a [ShownTable<'_>],
+    data: &PageData,
+) -> Vec<LevelComparison<'a>> {
+    let shown = tables.iter().filter(|it| it.measured.has_replicates);
+    let all = shown.flat_map(|it| {
+        let calls: BTreeSet<usize> = it.table.calls.iter().flatten().copied().collect();
+        let known = calls.iter().filter_map(|call| data.calls.get(*call)?.seconds);
+        let (count, sum) = known.fold((0, 0.0), |(count, sum), it| (count + 1, sum + it));
+        let seconds = (count > 0).then(|| sum / f64::from(count));
+        LevelComparison::all(&it.measured, seconds)
+    });
+    all.collect()
 }
 
 /// The tables of comparisons.
@@ -461,6 +476,8 @@ pub(super) struct LevelComparison<'a> {
     table: &'a MeasuredTable<'a>,
     axis: usize,
     column: usize,
+    /// How long a call of its table has taken on average, if that is known.
+    seconds: Option<f64>,
     rows: Vec<LevelChange<'a>>,
 }
 
@@ -471,7 +488,7 @@ struct LevelChange<'a> {
 
 impl<'a> LevelComparison<'a> {
     /// Compares each column of a table by each factor of few texts or commits; by the factor with the fewest numbers, if there is none.
-    fn all(table: &'a MeasuredTable<'a>) -> Vec<Self> {
+    fn all(table: &'a MeasuredTable<'a>, seconds: Option<f64>) -> Vec<Self> {
         let axes = (0..table.axes.len()).filter(|at| {
             let axis = &table.axes[*at];
             axis.is_factor && (2..=LEVELS).contains(&axis.levels.len())
@@ -487,57 +504,50 @@ impl<'a> LevelComparison<'a> {
                 table,
                 axis,
                 column,
+                seconds,
                 rows: rows_of(table, axis, column),
             })
         });
         all.filter(|it| it.rows.iter().any(|row| row.compared.change.is_some())).collect()
     }
 
-    /// The geometric mean of the ratios, if each comparison has one.
-    fn mean(&self) -> Option<Estimate> {
-        mean_ratio(self.rows.iter().map(|row| &row.compared))
+    /// The comparisons of each pair of levels, in the order of the levels.
+    fn pairs(&self) -> BTreeMap<[usize; 2], Vec<&LevelChange<'a>>> {
+        let mut pairs: BTreeMap<[usize; 2], Vec<&LevelChange<'a>>> = BTreeMap::new();
+        for row in &self.rows {
+            pairs.entry(row.sides.map(|side| side.levels[self.axis])).or_default().push(row);
+        }
+        pairs
     }
 
-    /// Pairs of levels in a sentence each, if they are few: `seconds from merging to buckets: ×0.771 [0.754, 0.786], better in 12 of 12
-    /// comparisons`.
+    /// Pairs of levels in a sentence each. If they are many, the pairs with the first level; commits are in the table alone then.
     pub(super) fn in_words(&self) -> Vec<String> {
-        let mut pairs: BTreeMap<[usize; 2], Vec<&ComparedMedians>> = BTreeMap::new();
-        for LevelChange { sides, compared } in &self.rows {
-            let levels = sides.map(|side| side.levels[self.axis]);
-            pairs.entry(levels).or_default().push(compared);
-        }
+        let mut pairs = self.pairs();
         if pairs.len() > PAIRS {
+            pairs.retain(|[old, _], _| *old == 0);
+        }
+        if pairs.len() > LEVELS {
             return Vec::new();
         }
-        pairs.iter().filter_map(|(levels, rows)| self.pair_in_words(*levels, rows)).collect()
-    }
-
-    /// The sentence on a pair of levels, if each of its comparisons has a ratio.
-    fn pair_in_words(&self, levels: [usize; 2], rows: &[&ComparedMedians]) -> Option<String> {
         let FrameColumn { name, measure, .. } = self.table.columns[self.column];
-        let [value, low, high] = ratio_texts(mean_ratio(rows.iter().copied())?);
-        let [old, new] = levels.map(|level| self.table.level(self.axis, level));
-        let mut counts = Vec::new();
-        for verdict in [ChangeVerdict::Less, ChangeVerdict::More] {
-            let word = match is_better(verdict, measure.better) {
-                Some(true) => "better",
-                Some(false) => "worse",
-                None if verdict == ChangeVerdict::Less => "less",
-                None => "more",
-            };
-            let count = rows.iter().filter(|row| row.verdict == verdict).count();
-            if count > 0 {
-                counts.push(format!("{word} in {count}"));
+        let sentences = pairs.into_iter().filter_map(|(levels, rows)| {
+            let rows = rows.into_iter();
+            let rows = rows.map(|row| (row.compared, row.n(self.column).into_iter().sum()));
+            ComparedLevels {
+                name,
+                better: measure.better,
+                levels: levels.map(|level| self.table.level(self.axis, level)),
+                rows: rows.collect(),
+                seconds: self.seconds,
             }
-        }
-        let counts =
-            if counts.is_empty() { "decided in 0".to_owned() } else { counts.join(" and ") };
-        let all = counted(rows.len(), "comparison");
-        Some(format!("{name} from {old} to {new}: ×{value} [{low}, {high}], {counts} of {all}"))
+            .sentence()
+        });
+        sentences.collect()
     }
 
     fn draw(&self) -> Markup {
-        let Self { table, axis, column, rows } = self;
+        let Self { table, axis, column, rows, .. } = self;
+        let (pairs, chart) = (self.pairs(), RatioChart::new(rows));
         let name = table.axes[*axis].name;
         let better = table.columns[*column].measure.better;
         let others = table.axes.iter().enumerate().filter(|(at, _)| at != axis);
@@ -560,6 +570,7 @@ impl<'a> LevelComparison<'a> {
                     th.number scope="col" { "values" }
                     th.number scope="col" { "ratio" }
                     th.number scope="col" { "95 % interval" }
+                    @if chart.is_some() { th scope="col" { "ratios" } }
                     th scope="col" { "verdict" }
                 } }
                 tbody { @for row in rows.iter().take(POINTS) { tr {
@@ -569,10 +580,13 @@ impl<'a> LevelComparison<'a> {
                     td { (text(table.label(row.sides[0], *axis))) " → " (text(table.label(row.sides[1], *axis))) }
                     (counts(row, *column))
                     (change(row.compared.change))
+                    @if let Some(chart) = &chart { td { (chart.draw(row.compared)) } }
                     td { (verdict(row.compared, better)) }
                 } } }
             } }
-            @if rows.len() > 1 && let Some(mean) = self.mean() {
+            @if let Some(chart) = &chart { p.hint { (chart.caption()) } }
+            // Comparisons of several pairs share sides, so they have no mean.
+            @if pairs.len() == 1 && rows.len() > 1 && let Some(mean) = mean_ratio(rows.iter().map(|row| &row.compared)) {
                 @let [value, low, high] = ratio_texts(mean);
                 p.hint { "Geometric mean of the ratios, with its 95 % interval: ×" (value) " [" (low) ", " (high) "]." }
             }
@@ -580,16 +594,62 @@ impl<'a> LevelComparison<'a> {
     }
 }
 
-/// The points of an axis with their others alike: each level after the first with that one, and commits with the last one before that was measured.
+/// The ratios of comparisons and their intervals on one logarithmic scale, with a line at 1.
+struct RatioChart {
+    scale: AxisScale,
+}
+
+impl RatioChart {
+    /// The chart of rows, if some have ratios.
+    fn new(rows: &[LevelChange<'_>]) -> Option<Self> {
+        let ratios = rows.iter().filter_map(|row| ratio(row.compared));
+        let [low, high] = ratios
+            .map(|it| [it.low, it.high])
+            .reduce(|all, one| [all[0].min(one[0]), all[1].max(one[1])])?;
+        let [low, high] = [low.min(1.0), high.max(1.0)];
+        let is_drawable = low > 0.0 && high.is_finite() && low < high;
+        is_drawable.then_some(Self { scale: AxisScale { is_log: true, low, high } })
+    }
+
+    fn caption(&self) -> String {
+        let [low, high] = [self.scale.low, self.scale.high].map(short);
+        format!("Dots: ratios, ×{low} to ×{high}; bars: 95 % intervals; line: no change.")
+    }
+
+    fn draw(&self, compared: ComparedMedians) -> Markup {
+        let Some(Estimate { value, low, high }) = ratio(compared) else { return html! {} };
+        let [width, height] = STRIP;
+        let middle = height / 2.0;
+        let place = |value: f64| format!("{:.1}", 4.0 + self.scale.at(value) * (width - 8.0));
+        let label = format!("×{}, between {} and {}", short(value), short(low), short(high));
+        html! {
+            svg.strip width=(width) height=(height) role="img" aria-label=(label) {
+                line.median x1=(place(1.0)) x2=(place(1.0)) y1="2" y2=(height - 2.0) {}
+                line.ci x1=(place(low)) x2=(place(high)) y1=(middle) y2=(middle) {}
+                circle cx=(place(value)) cy=(middle) r="3" {}
+            }
+        }
+    }
+}
+
+/// The ratio of a comparison, if it has one.
+fn ratio(compared: ComparedMedians) -> Option<Estimate> {
+    Some(compared.change.filter(|change| change.is_ratio)?.estimate)
+}
+
+/// The points of an axis with their others alike: each level with each one before, or if they are many with the first one; and commits with
+/// the last one before that was measured.
 fn rows_of<'a>(table: &'a MeasuredTable<'a>, axis: usize, column: usize) -> Vec<LevelChange<'a>> {
     let is_commit = table.axes[axis].kind == AxisKind::Commit;
-    // Points are in the order of levels, so each point comes after the point that it is compared with.
-    let mut bases: HashMap<Vec<usize>, &MeasuredPoint<'_>> = HashMap::new();
+    let has_all_pairs = table.axes[axis].levels.len() <= LEVELS_IN_PAIRS;
+    // Points are in the order of levels, so each point comes after the points that it is compared with.
+    let mut bases: HashMap<Vec<usize>, Vec<&MeasuredPoint<'_>>> = HashMap::new();
     let mut rows = Vec::new();
     for new in table.points.iter().filter(|point| point.sample(column).is_some()) {
         let mut others = new.levels.clone();
-        let level = others.remove(axis);
-        if let Some(old) = bases.get(&others).copied() {
+        others.remove(axis);
+        let bases = bases.entry(others).or_default();
+        for old in bases.iter().copied() {
             let kind = if old.shares_calls(new, column) {
                 ComparedSides::SameCalls
             } else {
@@ -599,15 +659,25 @@ fn rows_of<'a>(table: &'a MeasuredTable<'a>, axis: usize, column: usize) -> Vec<
             let compared = ComparedMedians::new(values, kind, THRESHOLD);
             rows.push(LevelChange { sides: [old, new], compared });
         }
-        if is_commit || level == 0 {
-            bases.insert(others, new);
+        match (is_commit, has_all_pairs) {
+            (true, _) => *bases = vec![new],
+            (false, true) => bases.push(new),
+            (false, false) if bases.is_empty() => bases.push(new),
+            (false, false) => {}
         }
     }
     rows
 }
 
+impl LevelChange<'_> {
+    /// The number of measurements of both sides in a column.
+    fn n(&self, column: usize) -> [usize; 2] {
+        self.sides.map(|point| point.columns[column].values.len())
+    }
+}
+
 fn counts(row: &LevelChange<'_>, column: usize) -> Markup {
-    let [old, new] = row.sides.map(|point| point.columns[column].values.len());
+    let [old, new] = row.n(column);
     html! { td.number { (old) @if old != new { "+" (new) } } }
 }
 

@@ -59,7 +59,7 @@ pub fn page(data: &PageData, drawing: &[u8], omissions: &[String]) -> io::Result
     let mut contents = data.outputs.iter().flat_map(|it| &it.contents);
     let has_figures =
         contents.any(|it| it.held.is_ok() && matches!(it.format, FileFormat::Picture(_)));
-    let comparisons = measurements::compared(&tables);
+    let comparisons = measurements::compared(&tables, data);
     let head = front::head(data, &tables, &comparisons, omissions).into_string();
     let study = data.study.as_ref();
     let results = if study.is_some() || data.outputs.iter().any(|it| it.contents.is_some()) {
