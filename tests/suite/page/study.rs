@@ -125,6 +125,20 @@ fn medians_of_too_few_values_count_as_uncertain() {
 }
 
 #[test]
+fn a_goal_that_was_missed_comes_first() {
+    let lab = study();
+    let text = STUDY.replace(":replicates 8", ":replicates '6..8 until seconds ±0.3%'");
+    fs::write(lab.path("task/workflow.ce"), text).unwrap();
+    let lab = lab.commit_again();
+    evaluate(&lab).exit(0);
+    report(&lab, &ARGUMENTS).exit(0);
+    let page = page(&lab);
+    let missed = "The goal, to know the median of seconds ±0.3%, was missed at 4 of 4 points";
+    let [missed, answer] = [missed, "slow than with fast"].map(|it| page.find(it).unwrap());
+    assert!(missed < answer);
+}
+
+#[test]
 fn each_factor_of_texts_is_compared_and_verdicts_both_ways_are_reported() {
     let lab = study();
     let text = STUDY

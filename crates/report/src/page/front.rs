@@ -51,6 +51,7 @@ pub(super) fn head(
         }
         div.summary {
             (completeness(data))
+            @for missed in measurements::missed_goals(tables) { span.answer.bad { (text(&missed)) } }
             @for verdict in comparisons.iter().flat_map(LevelComparison::in_words) { span.answer { (text(&verdict)) } }
             @if let Some(known) = measurements::known(tables) { span { (known) } }
             @if let Some(disturbed) = measurements::disturbed(data) { span { (disturbed) } }

@@ -54,6 +54,22 @@ impl<'a> ShownTable<'a> {
     }
 }
 
+/// Says at how many points replicates have not ended by their results: their medians are known less well than was wanted.
+pub(super) fn missed_goals(tables: &[ShownTable<'_>]) -> Vec<String> {
+    let goals = tables.iter().filter_map(|ShownTable { measured, .. }| {
+        let until = measured.until?;
+        let column = measured.columns.iter().position(|it| *it.name == *until.column)?;
+        let samples = measured.points.iter().map(|point| point.sample(column));
+        let missed =
+            samples.filter(|it| !it.as_ref().is_some_and(|it| until.is_met_by(it))).count();
+        let all = counted(measured.points.len(), "point");
+        (missed > 0).then(|| {
+            format!("The goal, to know the median of {until}, was missed at {missed} of {all}")
+        })
+    });
+    goals.collect()
+}
+
 /// Describes in a sentence how well the medians are known; `None` if nothing was measured repeatedly.
 pub(super) fn known(tables: &[ShownTable<'_>]) -> Option<String> {
     let (mut all, mut wide, mut few, mut widest) = (0, 0, 0, 0.0_f64);
