@@ -89,6 +89,7 @@ fn a_reader_finds_question_results_measurements_and_how_to_repeat_them() {
         "fast → slow",
         "more <span class=\"bad\">(worse)</span>",
         "ce run ../results -p machine=ada data=FILE",
+        "To compute all of it took ",
     ] {
         assert!(page.contains(shown), "{shown}\n{}", &page[..page.find("<script").unwrap()]);
     }

@@ -432,7 +432,8 @@ fn saved_name(output: &PageOutput, format: FileFormat) -> String {
 }
 
 /// The commands that repeat a study.
-pub(super) fn repeat(study: &PageStudy) -> Markup {
+pub(super) fn repeat(study: &PageStudy, calls: &[PageCall]) -> Markup {
+    let took: f64 = executions(calls).filter_map(|call| call.seconds).sum();
     html! {
         section #repeat {
             h2 { "Repeat it" }
@@ -451,7 +452,10 @@ pub(super) fn repeat(study: &PageStudy) -> Markup {
                     @else { "the repository that the study calls so" }
                 }
             }
-            p.hint { "ce is the program of CompEval, which made this page." }
+            p.hint {
+                "ce is the program of CompEval, which made this page. "
+                @if took > 0.0 { "To compute all of it took " (duration(took)) ", if one call follows the other." }
+            }
             @if study.is_changed {
                 p.hint { "The study has changes that are not committed: a clone does not have them." }
             }
@@ -486,8 +490,9 @@ pub(super) fn failures(calls: &[PageCall], without_values: &[String]) -> Markup 
                     }
                 }
                 @if !without_values.is_empty() {
-                    p { "Points without values: " (text(&shortened(without_values))) "." }
+                    p { "Points without values, which no result here rests on: " (text(&shortened(without_values))) "." }
                 }
+                p.hint { "When the computation or its input is mended, the same command executes what has failed and what needs it, and nothing else." }
                 @if groups.len() > FAILURES {
                     p.hint { "And " (groups.len() - FAILURES) " more computations or reasons." }
                 }

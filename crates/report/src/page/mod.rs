@@ -71,7 +71,7 @@ pub fn page(data: &PageData, drawing: &[u8], omissions: &[String]) -> io::Result
         results,
         measurements::section(&tables, has_figures),
         measurements::compared_section(&comparisons),
-        study.map(front::repeat).unwrap_or_default(),
+        study.map(|study| front::repeat(study, &data.calls)).unwrap_or_default(),
         front::failures(&data.calls, &measurements::without_values(&tables)),
     ];
     let front: String = front.into_iter().map(maud::PreEscaped::into_string).collect();
