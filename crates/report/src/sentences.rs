@@ -26,6 +26,9 @@ impl ComparedLevels<'_> {
     pub(super) fn sentence(&self) -> Option<String> {
         let Self { name, levels: [old, new], rows, .. } = self;
         let mean = mean_ratio(rows.iter().map(|(row, _)| row))?;
+        if rows.iter().all(|(row, _)| row.verdict == ChangeVerdict::SameCall) {
+            return None;
+        }
         let all = rows.len();
         let count = |is_meant: &dyn Fn(ChangeVerdict) -> bool| {
             rows.iter().filter(|(row, _)| is_meant(row.verdict)).count()

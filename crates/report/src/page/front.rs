@@ -490,9 +490,9 @@ pub(super) fn failures(calls: &[PageCall], without_values: &[String]) -> Markup 
                     }
                 }
                 @if !without_values.is_empty() {
-                    p { "Points without values, which no result here rests on: " (text(&shortened(without_values))) "." }
+                    p { "Points without values: " (text(&shortened(without_values))) "." }
                 }
-                p.hint { "When the computation or its input is mended, the same command executes what has failed and what needs it, and nothing else." }
+                p.hint { "When the computation or its input is mended, the same command executes what has failed or was changed, and what needs it." }
                 @if groups.len() > FAILURES {
                     p.hint { "And " (groups.len() - FAILURES) " more computations or reasons." }
                 }

@@ -540,10 +540,8 @@ impl<'a> LevelComparison<'a> {
     pub(super) fn in_words(&self) -> Vec<String> {
         let mut pairs = self.pairs();
         if pairs.len() > PAIRS {
-            pairs.retain(|[old, _], _| *old == 0);
-        }
-        if pairs.len() > LEVELS {
-            return Vec::new();
+            let is_commit = self.table.axes[self.axis].kind == AxisKind::Commit;
+            pairs.retain(|[old, _], _| *old == 0 && !is_commit);
         }
         let FrameColumn { name, measure, .. } = self.table.columns[self.column];
         let sentences = pairs.into_iter().filter_map(|(levels, rows)| {
