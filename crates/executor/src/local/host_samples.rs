@@ -92,6 +92,11 @@ impl HostSample {
         Some(Self { at, all: all?, processors, mhz, waiting, own: 0 })
     }
 
+    /// This sample, which comes after an earlier one: what a process has used is missing while it ends, and never less than before.
+    pub(crate) fn after(self, earlier: &Self) -> Self {
+        Self { own: self.own.max(earlier.own), ..self }
+    }
+
     /// What others than this process have used of these processors since an earlier sample; of all that are online if there is no list.
     pub(crate) fn used_by_others_since(&self, earlier: &Self, of: Option<&[usize]>) -> HostUse {
         let is_meant = |number: &usize| of.is_none_or(|numbers| numbers.contains(number));
@@ -198,6 +203,7 @@ mod tests {
             mhz: Some([2500, 2700]),
         };
         assert_eq!(later.used_by_others_since(&earlier, None), all);
+        assert_eq!(HostSample { own: 7, ..later.clone() }.after(&later).own, 40);
         let one = later.used_by_others_since(&earlier, Some(&[3, 7]));
         assert_eq!((one.processors, one.others_seconds, one.stolen_seconds), (1, 0.5, 0.0));
         assert_eq!(one.mhz, Some([2000, 2500]));

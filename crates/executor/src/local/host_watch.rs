@@ -28,7 +28,7 @@ const LEAST: Duration = Duration::from_millis(500);
 const KEPT: Duration = Duration::from_secs(10);
 
 /// Watches this host while executions run.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct HostWatch {
     state: Mutex<WatchState>,
     changed: Condvar,
@@ -53,12 +53,17 @@ pub(super) struct WatchedExecution {
 }
 
 impl HostWatch {
+    /// Watches the processors that this thread may use now.
+    pub(super) fn new() -> Self {
+        let state = WatchState { processors: usable_processors(), ..WatchState::default() };
+        Self { state: Mutex::new(state), changed: Condvar::new() }
+    }
+
     /// Begins an execution.
     pub(super) fn begin(self: &Arc<Self>) -> WatchedExecution {
         let mut state = self.lock();
         state.running += 1;
         if state.samples.is_empty() && !state.is_over {
-            state.processors = usable_processors();
             state.samples.extend(HostSample::now().map(Arc::new));
             if !state.has_thread {
                 let watch = Arc::clone(self);
@@ -98,7 +103,9 @@ impl HostWatch {
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
             if was_idle && state.running == 0 {
                 state.samples.clear();
-                let is_needless = |state: &mut WatchState| state.running == 0 && !state.is_over;
+                // An execution may end before this thread hears of its beginning.
+                let is_needless =
+                    |state: &mut WatchState| state.samples.is_empty() && !state.is_over;
                 let waited = self.changed.wait_while(state, is_needless);
                 state = waited.unwrap_or_else(PoisonError::into_inner);
                 continue;
@@ -108,10 +115,19 @@ impl HostWatch {
             let sample = HostSample::now();
             pause = (began.elapsed() * RARELY).clamp(INTERVAL, LONGEST);
             state = self.lock();
-            let Some(sample) = sample else { return };
+            let Some(sample) = sample else {
+                // Nothing is concluded from samples that end long before.
+                state.samples.clear();
+                pause = LONGEST;
+                continue;
+            };
             while state.samples.front().is_some_and(|it| it.at + KEPT < sample.at) {
                 state.samples.pop_front();
             }
+            let sample = match state.samples.back() {
+                Some(before) => sample.after(before),
+                None => sample,
+            };
             state.samples.push_back(Arc::new(sample));
         }
     }
@@ -159,7 +175,7 @@ mod tests {
 
     #[test]
     fn executions_share_the_samples_of_a_thread_that_sleeps_between_them() {
-        let watch = Arc::new(HostWatch::default());
+        let watch = Arc::new(HostWatch::new());
         let long = watch.begin();
         assert_eq!(long.host_use(&[]), None, "no interval is over");
         let used = wait_for(|| long.host_use(&[]));

@@ -100,7 +100,7 @@ impl Local {
             host: Arc::default(),
             gpus: Arc::new(HostUnits::new(UnitKind::Gpus, None, None)),
             processors: Arc::new(Processors::in_directory(None)),
-            watch: Arc::default(),
+            watch: Arc::new(HostWatch::new()),
             allocation: None,
             memory: OnceLock::new(),
         }
@@ -148,14 +148,14 @@ impl Local {
     }
 
     fn execute(&self, invocation: &Invocation) -> Result<Ended, ExecuteError> {
-        let Self { groups, limiter, orphans, attempts, .. } = self;
+        let Self { groups, limiter, orphans, attempts, processors, .. } = self;
         if groups.is_cancelled() {
             return Err(ExecuteError::Interrupted);
         }
-        let start = Timestamp::now();
         let watched = self.watch.begin();
+        let start = Timestamp::now();
         let refused = |reason: &str| Err(ExecuteError::Refused(reason.to_owned()));
-        let processes = Processes { groups, limiter, orphans, attempts };
+        let processes = Processes { groups, limiter, orphans, attempts, processors };
         let over = match (&invocation.span, &self.allocation) {
             (Some(span), _) if invocation.isolate && span.launcher.is_none() => {
                 return refused("it is to be isolated, and starts tasks itself");
@@ -342,6 +342,8 @@ struct Processes<'a> {
     orphans: &'a Orphans,
     /// The attempts to start others.
     attempts: &'a StartAttempts,
+    /// The processors of all.
+    processors: &'a Processors,
 }
 
 /// Executes, and waits for the end of the process group.
@@ -350,7 +352,7 @@ fn execute_unsandboxed(
     invocation: &Invocation,
     starter: &Starter,
 ) -> Result<FinishedProcess, ExecuteError> {
-    let Processes { groups, limiter, orphans, attempts } = processes;
+    let Processes { groups, limiter, orphans, attempts, processors } = processes;
     if let Some(line) = invocation.access.requires_sandbox().filter(|_| starter.sandbox.is_none()) {
         let line = line.to_string();
         let reason =
@@ -364,7 +366,7 @@ fn execute_unsandboxed(
         source,
         lacking: Vec::new(),
     };
-    let bound = BoundThread::to(&invocation.processors);
+    let bound = BoundThread::to(processors, &invocation.processors);
     let begun = attempts.retry(&is_cancelled, ExecuteError::met_limit, || {
         let limits = limiter.prepare(invocation).map_err(failed)?;
         let mut command = command(invocation, starter)?;
@@ -593,7 +595,7 @@ fn execute_sandboxed(
     sandbox: &Sandbox,
     invocation: &Invocation,
 ) -> Result<FinishedProcess, ExecuteError> {
-    let Processes { groups, limiter, attempts, .. } = processes;
+    let Processes { groups, limiter, attempts, processors, .. } = processes;
     let broken = |error: SandboxError| match groups.is_cancelled() {
         true => ExecuteError::Interrupted,
         false => ExecuteError::Isolate(error),
@@ -604,7 +606,7 @@ fn execute_sandboxed(
         let limits = limits.map_err(|error| FailedAttempt::Passing(SandboxError::Lost(error)))?;
         Ok((limits, begin(sandbox, invocation, &broken)?))
     };
-    let bound = BoundThread::to(&invocation.processors);
+    let bound = BoundThread::to(processors, &invocation.processors);
     let begun = attempts.retry(&is_cancelled, FailedAttempt::passing, attempt);
     drop(bound);
     let (mut limits, (spec, mut launcher, leader)) = begun.map_err(|failed| match failed {

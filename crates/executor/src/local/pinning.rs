@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::process::getpid;
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_getaffinity};
 
 use super::host_resources::{HostUnits, UnitKind, UnitLease};
 use super::host_samples::usable_processors;
@@ -84,7 +84,7 @@ impl Processors {
             let has: BTreeSet<usize> =
                 (0..CpuSet::MAX_CPU).filter(|number| set.is_set(*number)).collect();
             let is_own_choice = has != self.usable && has != *rest && has != *given_back;
-            if !has.is_subset(&pinned) && !is_own_choice {
+            if has == *rest || !has.is_subset(&pinned) && !is_own_choice {
                 bind(Some(thread), &next);
             }
         }
@@ -113,23 +113,24 @@ impl Drop for PinnedProcessors {
 }
 
 /// This thread is bound to some processors until this is dropped, and what it starts stays so.
-pub(super) struct BoundThread(Option<CpuSet>);
+pub(super) struct BoundThread<'a>(Option<&'a Processors>);
 
-impl BoundThread {
-    /// Binds it to these processors, unless there are none.
-    pub(super) fn to(processors: &[usize]) -> Self {
-        let before = (!processors.is_empty()).then(|| sched_getaffinity(None).ok()).flatten();
-        if before.is_some() {
-            bind(None, &processors.iter().copied().collect());
+impl<'a> BoundThread<'a> {
+    /// Binds it to some of these processors, unless there are no numbers.
+    pub(super) fn to(processors: &'a Processors, numbers: &[usize]) -> Self {
+        if numbers.is_empty() {
+            return Self(None);
         }
-        Self(before)
+        bind(None, &numbers.iter().copied().collect());
+        Self(Some(processors))
     }
 }
 
-impl Drop for BoundThread {
+impl Drop for BoundThread<'_> {
     fn drop(&mut self) {
-        if let Some(before) = &self.0 {
-            let _bound = sched_setaffinity(None, before);
+        // Others may have been pinned or given back meanwhile.
+        if let Some(processors) = self.0 {
+            bind(None, &processors.rest.lock().unwrap_or_else(PoisonError::into_inner));
         }
     }
 }
@@ -173,11 +174,12 @@ mod tests {
     fn a_thread_is_bound_until_its_execution_has_started() {
         let usable = usable_processors().unwrap();
         let last = *usable.last().unwrap();
-        let bound = BoundThread::to(&[last]);
+        let processors = Processors::in_directory(None);
+        let bound = BoundThread::to(&processors, &[last]);
         assert_eq!(usable_processors().unwrap(), [last]);
         drop(bound);
         assert_eq!(usable_processors().unwrap(), usable);
-        drop(BoundThread::to(&[]));
+        drop(BoundThread::to(&processors, &[]));
         assert_eq!(usable_processors().unwrap(), usable);
     }
 }
