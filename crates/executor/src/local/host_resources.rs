@@ -11,7 +11,7 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
-use std::sync::{self, Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{self, Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{env, io, thread};
 
@@ -246,37 +246,13 @@ impl Drop for Turn {
     }
 }
 
-/// The kind of some [`HostUnits`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum UnitKind {
-    Gpus,
-    Processors,
-}
-
-impl UnitKind {
-    /// Their name for people, and of the file that a run holds while it takes some.
-    const fn words(self) -> &'static str {
-        match self {
-            Self::Gpus => "gpus",
-            Self::Processors => "cpus",
-        }
-    }
-
-    /// The beginning of the name of the file of each.
-    const fn prefix(self) -> &'static str {
-        match self {
-            Self::Gpus => "gpu",
-            Self::Processors => "cpu",
-        }
-    }
-}
-
 /// The processors of one kind that this host has and this run may use: no two executions have the same one.
 #[derive(Debug)]
 pub(super) struct HostUnits {
-    kind: UnitKind,
+    /// The name of one of them, such as `gpu`. Messages and locked files have it.
+    word: &'static str,
     /// Their names, in the order in which they are taken.
-    names: OnceLock<Vec<String>>,
+    names: LazyLock<Vec<String>, Box<dyn FnOnce() -> Vec<String> + Send>>,
     /// The directory of the locked files; without one, this run knows of no other.
     directory: Option<PathBuf>,
     /// An execution of this run that takes some holds the lock.
@@ -302,16 +278,21 @@ pub(super) struct UnitLease {
 }
 
 impl HostUnits {
-    /// Shares them with all runs that lock files in the same directory, which need not exist. Without names, they are the graphics
-    /// processors of the host.
+    /// Shares them with all runs that lock files in the same directory, which need not exist. Their names are found when they are needed.
     pub(super) fn new(
-        kind: UnitKind,
-        names: Option<Vec<String>>,
+        word: &'static str,
+        find_names: impl FnOnce() -> Vec<String> + Send + 'static,
         directory: Option<PathBuf>,
     ) -> Self {
-        let names = names.map(OnceLock::from).unwrap_or_default();
+        let names = LazyLock::new(Box::new(find_names) as Box<_>);
         let (gate, state) = (Mutex::default(), Mutex::default());
-        Self { kind, names, directory, gate, state }
+        Self { word, names, directory, gate, state }
+    }
+
+    /// The graphics processors of this host, or the ones that the user's variable names.
+    pub(super) fn gpus(directory: Option<PathBuf>) -> Self {
+        let find_names = || names(env::var(VISIBLE_GPUS).ok().as_deref(), Path::new("/dev"));
+        Self::new("gpu", find_names, directory)
     }
 
     /// The names of those that executions of this run have.
@@ -321,7 +302,7 @@ impl HostUnits {
 
     /// The names of all.
     pub(super) fn names(&self) -> &[String] {
-        self.names.get_or_init(|| names(env::var(VISIBLE_GPUS).ok().as_deref(), Path::new("/dev")))
+        &self.names
     }
 
     /// Leases `count` of them. If they are not free, waits for them if it `waits`, and returns `None` otherwise.
@@ -343,8 +324,8 @@ impl HostUnits {
         }
         if count > self.names().len() {
             let there = self.names().len();
-            let words = self.kind.words();
-            return Err(ExecuteError::Refused(format!("it asks for {count} {words} of {there}")));
+            let word = self.word;
+            return Err(ExecuteError::Refused(format!("it asks for {count} {word}s of {there}")));
         }
         let _gate = match (waits, self.gate.try_lock()) {
             (_, Ok(gate)) => gate,
@@ -354,7 +335,7 @@ impl HostUnits {
             }
             (false, Err(sync::TryLockError::WouldBlock)) => return Ok(None),
         };
-        let gate = self.poll(waits, &is_cancelled, || self.try_lock(self.kind.words()))?;
+        let gate = self.poll(waits, &is_cancelled, || self.try_lock(&format!("{}s", self.word)))?;
         let Some(gate) = gate else { return Ok(None) };
         let taken = self.poll(waits, &is_cancelled, || {
             lease.extend(count);
@@ -408,9 +389,9 @@ impl HostUnits {
         let mut state = self.lock();
         if !state.has_told {
             state.has_told = true;
-            let words = self.kind.words();
+            let word = self.word;
             state.notice =
-                Some(format!("waiting: a call asks for {words}, and other runs have them"));
+                Some(format!("waiting: a call asks for {word}s, and other runs have them"));
         }
     }
 
@@ -418,9 +399,9 @@ impl HostUnits {
         let mut state = self.lock();
         if !state.has_warned {
             state.has_warned = true;
-            let (place, words) = (directory.display(), self.kind.words());
+            let (place, word) = (directory.display(), self.word);
             state.notice = Some(format!(
-                "warning: other runs on this host may use the same {words}: no file in {place} can be locked: {error}\n  try: check who may write there"
+                "warning: other runs on this host may use the same {word}s: no file in {place} can be locked: {error}\n  try: check who may write there"
             ));
         }
     }
@@ -446,7 +427,7 @@ impl UnitLease {
                 continue;
             }
             // A name may be a path.
-            let file = format!("{}-{}", units.kind.prefix(), name.replace('/', "_"));
+            let file = format!("{}-{}", units.word, name.replace('/', "_"));
             if let Some(file) = units.try_lock(&file) {
                 self.files.extend(file);
                 units.lock().taken.insert(name.clone());
@@ -535,10 +516,8 @@ mod tests {
     }
 
     fn gpus(directory: Option<&Path>) -> Arc<HostUnits> {
-        let directory = directory.map(Path::to_owned);
-        let gpus = Arc::new(HostUnits::new(UnitKind::Gpus, None, directory));
-        gpus.names.set(["3", "MIG-1/2", "5"].map(str::to_owned).into()).unwrap();
-        gpus
+        let find_names = || ["3", "MIG-1/2", "5"].map(str::to_owned).into();
+        Arc::new(HostUnits::new("gpu", find_names, directory.map(Path::to_owned)))
     }
 
     #[test]

@@ -43,7 +43,7 @@ use rustix::process::{
 use wait4::Wait4;
 
 use self::finished_process::{FinishedProcess, never_executed};
-use self::host_resources::{HostLock, HostUnits, UnitKind};
+use self::host_resources::{HostLock, HostUnits};
 use self::host_watch::HostWatch;
 use self::limits::{Limiter, Limits};
 use self::pinning::{BoundThread, Processors};
@@ -98,7 +98,7 @@ impl Local {
             limiter: Limiter::default(),
             orphans: Orphans::default(),
             host: Arc::default(),
-            gpus: Arc::new(HostUnits::new(UnitKind::Gpus, None, None)),
+            gpus: Arc::new(HostUnits::gpus(None)),
             processors: Arc::new(Processors::in_directory(None)),
             watch: Arc::new(HostWatch::new()),
             allocation: None,
@@ -113,7 +113,7 @@ impl Local {
     pub fn sharing_host(self, directory: PathBuf) -> Self {
         let directory = (!is_within_call()).then_some(directory);
         let host = Arc::new(HostLock::in_directory(directory.clone()));
-        let gpus = Arc::new(HostUnits::new(UnitKind::Gpus, None, directory.clone()));
+        let gpus = Arc::new(HostUnits::gpus(directory.clone()));
         let processors = Arc::new(Processors::in_directory(directory));
         Self { host, gpus, processors, ..self }
     }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::process::getpid;
 use rustix::thread::{CpuSet, sched_getaffinity};
 
-use super::host_resources::{HostUnits, UnitKind, UnitLease};
+use super::host_resources::{HostUnits, UnitLease};
 use super::host_samples::usable_processors;
 use crate::executor::ExecuteError;
 use crate::process_tree::{bind, threads_below};
@@ -36,11 +36,13 @@ impl Processors {
     /// Shares the usable ones with all runs that lock files in the same directory, which need not exist.
     pub(super) fn in_directory(directory: Option<PathBuf>) -> Self {
         let usable = usable_processors().unwrap_or_default();
-        let names = ordered(&usable, Path::new("/sys/devices/system/cpu"));
-        let names = names.iter().map(ToString::to_string).collect();
-        let units = Arc::new(HostUnits::new(UnitKind::Processors, Some(names), directory));
-        let usable: BTreeSet<usize> = usable.into_iter().collect();
-        Self { units, rest: Mutex::new(usable.clone()), usable }
+        let all: BTreeSet<usize> = usable.iter().copied().collect();
+        let find_names = move || {
+            let ordered = ordered(&usable, Path::new("/sys/devices/system/cpu"));
+            ordered.iter().map(ToString::to_string).collect()
+        };
+        let units = Arc::new(HostUnits::new("cpu", find_names, directory));
+        Self { units, rest: Mutex::new(all.clone()), usable: all }
     }
 
     /// The number of processors that can be pinned.
