@@ -96,7 +96,7 @@ pub trait Executor: Send + Sync {
         None
     }
 
-    /// What others have used of this host during the last seconds, while executions ran, if that is known.
+    /// Returns the use of this host by others during the last seconds, while executions ran, if it is known.
     fn recent_host_use(&self) -> Option<HostUse> {
         None
     }
@@ -362,7 +362,7 @@ pub struct Usage {
     pub isolation: Isolation,
     /// The statuses of its tasks, if a launcher has started it. Their resource usage is not known then.
     pub tasks: TaskStatuses,
-    /// What else used its host, if that is known.
+    /// The use of its host by others, if it is known.
     pub host: Option<HostUse>,
 }
 

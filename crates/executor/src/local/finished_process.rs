@@ -41,7 +41,7 @@ pub(super) struct FinishedProcess {
     pub(super) tasks: TaskStatuses,
     /// The last error of its launcher, if that is the reason why tasks did not end.
     pub(super) launcher_error: Option<String>,
-    /// What else used its host, if that is known.
+    /// The use of its host by others, if it is known.
     pub(super) host: Option<HostUse>,
 }
 

@@ -1,4 +1,4 @@
-//! What the processors of this host have done, as the kernel's files have it.
+//! Samples of the processors of this host: the kernel's counters of their use.
 //!
 //! The kernel counts in ticks of a hundredth of a second, so the difference of two samples says nothing about a few of them.
 
@@ -42,7 +42,7 @@ impl ProcessorTimes {
     }
 }
 
-/// What the processors of a host have done up to a time.
+/// The counters of the processors of a host at a time.
 #[derive(Clone, Debug)]
 pub(crate) struct HostSample {
     pub(crate) at: Instant,
@@ -97,33 +97,50 @@ impl HostSample {
         Self { own: self.own.max(earlier.own), ..self }
     }
 
-    /// What others than this process have used of these processors since an earlier sample; of all that are online if there is no list.
+    /// Returns the use of some processors by others than this process since an earlier sample. Without a list, they are all that are online.
     pub(crate) fn used_by_others_since(&self, earlier: &Self, of: Option<&[usize]>) -> HostUse {
-        let is_meant = |number: &usize| of.is_none_or(|numbers| numbers.contains(number));
-        let sum = |sample: &Self, ticks: fn(&ProcessorTimes) -> u64| -> u64 {
-            let meant = sample.processors.iter().filter(|(number, _)| is_meant(number));
-            meant.map(|(_, times)| ticks(times)).sum()
-        };
-        let since = |ticks| sum(self, ticks).saturating_sub(sum(earlier, ticks));
+        let [before, now] = [earlier, self].map(|sample| sample.times(of));
         let own = self.own.saturating_sub(earlier.own);
-        let in_seconds = |ticks: u64| ticks as f64 / clock_ticks_per_second() as f64;
-        let mhz = |sample: &Self| {
-            let meant = sample.mhz.iter().filter(|(number, _)| is_meant(number));
-            let known: Vec<u32> = meant.map(|(_, mhz)| *mhz).collect();
-            known.iter().sum::<u32>().checked_div(u32::try_from(known.len()).ok()?)
-        };
+        let busy = now.busy.saturating_sub(before.busy);
         let waiting = self.waiting.zip(earlier.waiting);
         HostUse {
             seconds: self.at.duration_since(earlier.at).as_secs_f64(),
-            processors: self.processors.iter().filter(|(number, _)| is_meant(number)).count()
-                as u32,
-            others_seconds: in_seconds(since(|it| it.busy).saturating_sub(own)),
-            stolen_seconds: in_seconds(since(|it| it.stolen)),
+            processors: self.processors.iter().filter(|it| is_among(of, it.0)).count() as u32,
+            others_seconds: in_seconds(busy.saturating_sub(own)),
+            stolen_seconds: in_seconds(now.stolen.saturating_sub(before.stolen)),
             waiting_seconds: waiting.map(|(now, then)| now.saturating_sub(then).as_secs_f64()),
             switches: None,
-            mhz: mhz(earlier).zip(mhz(self)).map(<[u32; 2]>::from),
+            mhz: earlier.mean_mhz(of).zip(self.mean_mhz(of)).map(<[u32; 2]>::from),
         }
     }
+
+    /// The sum of the times of some processors.
+    fn times(&self, of: Option<&[usize]>) -> ProcessorTimes {
+        let mut sum = ProcessorTimes::default();
+        for (_, times) in self.processors.iter().filter(|it| is_among(of, it.0)) {
+            sum.busy += times.busy;
+            sum.idle += times.idle;
+            sum.stolen += times.stolen;
+        }
+        sum
+    }
+
+    /// The mean frequency of some processors in MHz, if it is known of one.
+    fn mean_mhz(&self, of: Option<&[usize]>) -> Option<u32> {
+        let known = self.mhz.iter().filter(|it| is_among(of, it.0));
+        let known: Vec<u32> = known.map(|(_, mhz)| *mhz).collect();
+        known.iter().sum::<u32>().checked_div(known.len() as u32)
+    }
+}
+
+/// Whether a processor is one of some, or of all if there is no list.
+fn is_among(of: Option<&[usize]>, number: usize) -> bool {
+    of.is_none_or(|numbers| numbers.contains(&number))
+}
+
+/// A number of ticks, in seconds.
+fn in_seconds(ticks: u64) -> f64 {
+    ticks as f64 / clock_ticks_per_second() as f64
 }
 
 /// The processors that this thread may use. `None` if the kernel does not say so.

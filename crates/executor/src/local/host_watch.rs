@@ -78,7 +78,7 @@ impl HostWatch {
         WatchedExecution { watch: Arc::clone(self), first }
     }
 
-    /// What others have used during the last seconds, while executions ran, if that is known.
+    /// Returns the use by others during the last seconds, while executions ran, if it is known.
     pub(super) fn recent(&self) -> Option<HostUse> {
         let state = self.lock();
         let [first, last] = [state.samples.front()?, state.samples.back()?];
@@ -138,7 +138,7 @@ impl HostWatch {
 }
 
 impl WatchedExecution {
-    /// What others have used of its processors, over an interval that begins with the execution, or before if it was short. `None` if there
+    /// Returns the use of its processors by others, over an interval that begins with the execution, or before if it was short. `None` if there
     /// was no such interval. Of an execution that is bound to processors, what this run has used elsewhere may hide something.
     pub(super) fn host_use(&self, bound_to: &[usize]) -> Option<HostUse> {
         let state = self.watch.lock();
