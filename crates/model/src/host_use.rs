@@ -5,7 +5,12 @@ use serde::{Deserialize, Serialize};
 use crate::humanize::counted;
 
 /// The share of the processors from which on others disturb a measurement.
-pub const BUSY: f64 = 0.1;
+const BUSY: f64 = 0.1;
+
+/// Whether this share of the processors in the hands of others disturbs a measurement.
+fn is_busy(share: f64) -> bool {
+    share > BUSY
+}
 
 /// The use of a host's processors by others than a run and its calls, over an interval that holds an execution.
 ///
@@ -41,7 +46,7 @@ impl HostUse {
 
     /// Whether others had so much that it disturbs a measurement.
     pub fn is_busy(&self) -> bool {
-        self.share() > BUSY
+        is_busy(self.share())
     }
 
     /// Says all of it in words.
@@ -72,7 +77,7 @@ impl HostUse {
 pub struct DisturbedCalls {
     /// The measurements during which others used the processors.
     pub disturbed: usize,
-    /// The measurements of which it is known whether others did.
+    /// The measurements whose records say whether others did.
     pub known: usize,
 }
 
@@ -80,7 +85,7 @@ impl DisturbedCalls {
     /// Counts measurements by the shares of the processors that others had.
     pub fn count(shares: impl IntoIterator<Item = f64>) -> Self {
         shares.into_iter().fold(Self::default(), |Self { disturbed, known }, share| Self {
-            disturbed: disturbed + usize::from(share > BUSY),
+            disturbed: disturbed + usize::from(is_busy(share)),
             known: known + 1,
         })
     }
