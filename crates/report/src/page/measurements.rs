@@ -38,7 +38,7 @@ const PAIRS: usize = 3;
 /// The half width above which an interval counts as wide: a share of the median.
 const WIDE: f64 = 0.2;
 
-/// The size of the drawing of all values of a point.
+/// The size of the drawing of all values of a point, and of a ratio.
 const STRIP: [f64; 2] = [150.0, 18.0];
 
 /// A table of the page, with its measurements.
@@ -426,6 +426,11 @@ struct Strip {
     has_intervals: bool,
 }
 
+/// The place of a value from left to right.
+fn place_in_strip(scale: AxisScale, value: f64) -> String {
+    format!("{:.1}", 4.0 + scale.at(value) * (STRIP[0] - 8.0))
+}
+
 impl Strip {
     fn new([low, high]: [f64; 2], has_intervals: bool) -> Self {
         let is_log = low > 0.0 && high / low >= 4.0;
@@ -443,7 +448,7 @@ impl Strip {
     fn draw(&self, values: &[f64], sample: &Measurements, unit: &ShownUnit) -> Markup {
         let [width, height] = STRIP;
         let middle = height / 2.0;
-        let place = |value: f64| format!("{:.1}", 4.0 + self.scale.at(value) * (width - 8.0));
+        let place = |value: f64| place_in_strip(self.scale, value);
         let ends = sample.interval();
         let label = format!(
             "{}, median {}",
@@ -634,7 +639,7 @@ impl RatioChart {
         let Some(Estimate { value, low, high }) = ratio(compared) else { return html! {} };
         let [width, height] = STRIP;
         let middle = height / 2.0;
-        let place = |value: f64| format!("{:.1}", 4.0 + self.scale.at(value) * (width - 8.0));
+        let place = |value: f64| place_in_strip(self.scale, value);
         let label = format!("×{}, between {} and {}", short(value), short(low), short(high));
         html! {
             svg.strip width=(width) height=(height) role="img" aria-label=(label) {
