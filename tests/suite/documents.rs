@@ -100,7 +100,7 @@ fn type_in(dir: &Path, bin: &Path, commands: &[String]) -> Vec<Vec<String>> {
         .env_clear()
         .envs([("PATH", path.as_str()), ("LC_ALL", "C"), ("GIT_CONFIG_NOSYSTEM", "1")])
         .env("HOME", dir.parent().unwrap())
-        .env(NO_HOST[0], NO_HOST[1])
+        .envs([NO_HOST])
         .envs(["AUTHOR", "COMMITTER"].map(|who| (format!("GIT_{who}_NAME"), "reader")))
         .envs(["AUTHOR", "COMMITTER"].map(|who| (format!("GIT_{who}_EMAIL"), "reader@example.org")))
         .stdin(Stdio::null())

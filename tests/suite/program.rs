@@ -17,7 +17,7 @@ use super::lab::Lab;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The variable that keeps what else uses this host from tests: it says that the kernel's files are nowhere.
-pub(crate) const NO_HOST: [&str; 2] = ["CE_HOST", "/nowhere"];
+pub(crate) const NO_HOST: (&str, &str) = ("CE_HOST", "/nowhere");
 
 /// A program of this package, as a command without arguments and with next to no environment.
 pub(crate) fn command(name: &str) -> Command {
@@ -35,7 +35,7 @@ pub(crate) fn command(name: &str) -> Command {
     command.envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
     // Programs that are installed on the host write there, too.
     command.env("GIT_CONFIG_NOSYSTEM", "1");
-    command.env(NO_HOST[0], NO_HOST[1]);
+    command.envs([NO_HOST]);
     command
 }
 
