@@ -54,7 +54,7 @@ pub(super) struct LaunchRequest<'a> {
     pub(super) sources: &'a [Stored],
     /// The resources that the call requests.
     pub(super) resources: &'a Resources,
-    /// The graphics processors of its turn.
+    /// The turn of the caller, if it has one: with processors that only the call may use.
     pub(super) turn: Option<&'a HostTurn>,
     pub(super) purpose: Purpose<'a>,
 }

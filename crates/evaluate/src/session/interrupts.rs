@@ -276,7 +276,7 @@ impl InterruptibleExecutor {
     pub(super) fn new(executor: Arc<dyn Executor>, options: &RunOptions) -> Result<Self, Error> {
         let interrupts = Interrupts::watch(&executor, options.is_job).map_err(BeginError::new)?;
         let notices = Arc::new(StorageNotices::new(options.frontend));
-        let [warned, warned_of_others] = [(); 2].map(|()| AtomicBool::new(false));
+        let (warned, warned_of_others) = (AtomicBool::new(false), AtomicBool::new(false));
         Ok(Self { executor, interrupts, notices, warned, warned_of_others })
     }
 
