@@ -42,6 +42,8 @@ struct WatchState {
     processors: Option<Vec<usize>>,
     /// The number of executions that run.
     running: usize,
+    /// Until when no execution asks for a sample, since there was none.
+    blind_until: Option<Instant>,
     has_thread: bool,
     is_over: bool,
 }
@@ -63,8 +65,8 @@ impl HostWatch {
     pub(super) fn begin(self: &Arc<Self>) -> WatchedExecution {
         let mut state = self.lock();
         state.running += 1;
-        if state.samples.is_empty() && !state.is_over {
-            state.samples.extend(HostSample::now().map(Arc::new));
+        let may_look = state.blind_until.is_none_or(|until| until < Instant::now());
+        if state.samples.is_empty() && !state.is_over && may_look && state.add(HostSample::now()) {
             if !state.has_thread {
                 let watch = Arc::clone(self);
                 let thread = thread::Builder::new().name("host".to_owned());
@@ -98,16 +100,15 @@ impl HostWatch {
         let mut state = self.lock();
         let mut pause = INTERVAL;
         while !state.is_over {
+            if state.samples.is_empty() {
+                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
             let was_idle = state.running == 0;
             let waited = self.changed.wait_timeout(state, pause);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
             if was_idle && state.running == 0 {
                 state.samples.clear();
-                // An execution may end before this thread hears of its beginning.
-                let is_needless =
-                    |state: &mut WatchState| state.samples.is_empty() && !state.is_over;
-                let waited = self.changed.wait_while(state, is_needless);
-                state = waited.unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
             drop(state);
@@ -115,25 +116,33 @@ impl HostWatch {
             let sample = HostSample::now();
             pause = (began.elapsed() * RARELY).clamp(INTERVAL, LONGEST);
             state = self.lock();
-            let Some(sample) = sample else {
-                // Nothing is concluded from samples that end long before.
-                state.samples.clear();
-                pause = LONGEST;
-                continue;
-            };
-            while state.samples.front().is_some_and(|it| it.at + KEPT < sample.at) {
-                state.samples.pop_front();
-            }
-            let sample = match state.samples.back() {
-                Some(before) => sample.after(before),
-                None => sample,
-            };
-            state.samples.push_back(Arc::new(sample));
+            state.add(sample);
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, WatchState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl WatchState {
+    /// Adds a sample, and forgets the ones that are old. Without it all are forgotten: nothing is concluded from samples that end long before.
+    /// Returns whether there is one.
+    fn add(&mut self, sample: Option<HostSample>) -> bool {
+        let Some(sample) = sample else {
+            self.samples.clear();
+            self.blind_until = Some(Instant::now() + LONGEST);
+            return false;
+        };
+        while self.samples.front().is_some_and(|it| it.at + KEPT < sample.at) {
+            self.samples.pop_front();
+        }
+        let sample = match self.samples.back() {
+            Some(before) => sample.after(before),
+            None => sample,
+        };
+        self.samples.push_back(Arc::new(sample));
+        true
     }
 }
 
@@ -191,5 +200,14 @@ mod tests {
         assert!(wait_for(|| next.host_use(&[])).seconds >= 0.5);
         watch.end();
         wait_for(|| (Arc::strong_count(&watch) == 2).then_some(()));
+    }
+
+    #[test]
+    fn a_host_that_says_nothing_is_not_asked_at_each_execution() {
+        let mut state = WatchState::default();
+        assert!(state.add(HostSample::now()) && state.samples.len() == 1);
+        assert_eq!(state.blind_until, None);
+        assert!(!state.add(None) && state.samples.is_empty());
+        assert!(state.blind_until > Some(Instant::now()));
     }
 }
